@@ -1,0 +1,111 @@
+// stage(): the one function that every intermediate value passes on its way from text to token.
+//
+//   Tensor<Scalar> scores = scaled_scores(query_states, keys);  // [batch, head, query, key]
+//   stage("scores", layer, scores);
+//
+// A debugger stops in it (`break glassbox::stage if $_streq(name, "scores")`), a hook reads or changes the
+// tensor there, and with neither it does nothing. stage_table.hpp says what each name means.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "glassbox/tensor.hpp"
+
+namespace glassbox {
+
+// What a hook is given: one value on its way. Exactly one of the tensor pointers is set.
+struct StageRecord {
+  const char* name = "";  // stage_table.hpp
+  Index layer = -1;       // -1: outside the decoder layers
+  Index step = 0;         // 0: prefill; n: the n-th decode step
+  Tensor<float>* f32 = nullptr;
+  Tensor<double>* f64 = nullptr;
+  Tensor<std::int64_t>* i64 = nullptr;
+  Tensor<bool>* boolean = nullptr;
+  const char* file = "";  // where the value was made
+  int line = 0;
+};
+
+// A function pointer with the context it wants; ScopedStageHook makes one of any callable.
+struct StageHook {
+  void (*call)(void* context, StageRecord& record) = nullptr;
+  void* context = nullptr;
+};
+
+// The one global of the library: where the computation is. Debuggers read it as plain data.
+struct StageState {
+  Index step = 0;         // 0: prefill; n: the n-th decode step. generate.hpp counts
+  const char* name = "";  // the last stage passed, and its layer
+  Index layer = -1;
+  Index count = 0;                  // stages passed since the thread began
+  std::vector<std::string> pieces;  // the tokens of the current input as text, where the program knows them
+  std::vector<StageHook> hooks;     // called in this order at every stage
+};
+
+inline StageState& stage_state() {
+  thread_local StageState state;
+  return state;
+}
+
+inline void set_record_tensor(StageRecord& record, Tensor<float>& tensor) { record.f32 = &tensor; }
+inline void set_record_tensor(StageRecord& record, Tensor<double>& tensor) { record.f64 = &tensor; }
+inline void set_record_tensor(StageRecord& record, Tensor<std::int64_t>& tensor) { record.i64 = &tensor; }
+inline void set_record_tensor(StageRecord& record, Tensor<bool>& tensor) { record.boolean = &tensor; }
+
+// Announces `tensor` as the complete value of stage `name` in `layer` (-1: outside the layers). Hooks may
+// change the numbers in it, and the computation goes on with what they left; a changed shape is an error.
+template <typename T>
+GLASSBOX_NOINLINE void stage(const char* name, Index layer, Tensor<T>& tensor,
+                             const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  StageState& state = stage_state();
+  state.name = name;
+  state.layer = layer;
+  state.count += 1;
+  if (state.hooks.empty()) return;
+  StageRecord record;
+  record.name = name;
+  record.layer = layer;
+  record.step = state.step;
+  record.file = file;
+  record.line = line;
+  set_record_tensor(record, tensor);
+  const std::string shape_before = shape_string(tensor);
+  for (std::size_t i = 0; i < state.hooks.size(); ++i) {
+    const StageHook hook = state.hooks[i];
+    hook.call(hook.context, record);
+  }
+  const std::string shape_after = shape_string(tensor);
+  if (shape_after != shape_before) {
+    throw_error<ShapeError>("stage " + std::string(name) + ": a hook changed the shape from " + shape_before +
+                            " to " + shape_after);
+  }
+}
+
+// Calls `callable(StageRecord&)` at every stage of this thread while the object lives:
+//   ScopedStageHook hook([](StageRecord& record) { ... });
+template <typename Callable>
+class ScopedStageHook {
+ public:
+  explicit ScopedStageHook(Callable callable) : callable_(std::move(callable)) {
+    stage_state().hooks.push_back(StageHook{&ScopedStageHook::call, this});
+  }
+  ScopedStageHook(const ScopedStageHook&) = delete;
+  ScopedStageHook& operator=(const ScopedStageHook&) = delete;
+  ~ScopedStageHook() {
+    std::vector<StageHook>& hooks = stage_state().hooks;
+    for (std::size_t i = hooks.size(); i-- > 0;) {
+      if (hooks[i].context == this) hooks.erase(hooks.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+
+ private:
+  Callable callable_;
+  static void call(void* context, StageRecord& record) {
+    static_cast<ScopedStageHook*>(context)->callable_(record);
+  }
+};
+
+}  // namespace glassbox
