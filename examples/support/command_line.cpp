@@ -1,0 +1,235 @@
+#include "command_line.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <iostream>
+#include <new>
+#include <sstream>
+
+namespace examples {
+namespace {
+
+constexpr std::size_t help_column = 30;
+constexpr std::size_t help_width = 100;
+
+// CLI11 takes "[a,b]" for a list and "--name=" for an option whose value follows. Texts of our users may be
+// either, so a mark that no terminal types goes before such values on their way in and is removed on their
+// way out.
+constexpr char mark = '\x01';
+
+std::string protect(const std::string& argument) {
+  const bool is_option = argument.size() > 2 && argument.compare(0, 2, "--") == 0;
+  const std::size_t equals = is_option ? argument.find('=') : std::string::npos;
+  const std::size_t begin = equals == std::string::npos ? 0 : equals + 1;
+  const bool empty_value = begin == argument.size();
+  const bool looks_like_list = !empty_value && argument[begin] == '[';
+  if (!empty_value && !looks_like_list) return argument;
+  return argument.substr(0, begin) + mark + argument.substr(begin);
+}
+
+std::string without_marks(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    if (c != mark) result += c;
+  }
+  return result;
+}
+
+std::string in_quotes(const std::string& text) { return "\"" + text + "\""; }
+
+// The whole text as a number. std::from_chars knows no octal ("010" is ten) and does not depend on the
+// locale.
+template <typename Number>
+Number parse_number(const std::string& text, const char* expected) {
+  Number number{};
+  const char* const begin = !text.empty() && text[0] == '+' ? text.data() + 1 : text.data();
+  const char* const end = text.data() + text.size();
+  const std::from_chars_result result = std::from_chars(begin, end, number);
+  if (result.ec != std::errc() || result.ptr != end || begin == end) {
+    throw CLI::ValidationError("expected " + std::string(expected) + ", got " + in_quotes(text));
+  }
+  return number;
+}
+
+constexpr const char* whole_number = "a whole number";
+constexpr const char* natural_number = "a whole number from 0 to 18446744073709551615";
+constexpr const char* real_number = "a number";
+
+std::string text_of(double value) {
+  std::ostringstream text;
+  text << value;
+  return text.str();
+}
+
+// Breaks lines between words, so that --help stays readable in a terminal of 100 columns.
+std::string wrapped(const std::string& text) {
+  std::string result;
+  std::size_t column = 0;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    const bool full = column > 0 && help_column + column + 1 + word.size() > help_width;
+    if (column > 0) result += full ? '\n' : ' ';
+    column = full ? word.size() : column + (column > 0 ? 1 : 0) + word.size();
+    result += word;
+  }
+  return result;
+}
+
+std::string with_default(const std::string& description, const std::string& default_text) {
+  if (default_text.empty() || description.find("default") != std::string::npos) return wrapped(description);
+  return wrapped(description + " (default: " + default_text + ")");
+}
+
+}  // namespace
+
+CommandLine::CommandLine(const std::string& program, const std::string& description)
+    : program_(program), app_(std::make_unique<CLI::App>(description, program)) {
+  app_->set_help_flag("-h,--help", "print this help and exit");
+  app_->get_formatter()->column_width(help_column);
+}
+
+CommandLine::~CommandLine() = default;
+
+void CommandLine::add(const std::string& names, const std::string& value_name, const std::string& description,
+                      const std::string& default_text, bool repeatable,
+                      const std::function<void(const std::string&)>& take) {
+  const std::function<void(const std::vector<std::string>&)> take_all =
+      [names, take](const std::vector<std::string>& values) {
+        try {
+          for (const std::string& value : values) take(without_marks(value));
+        } catch (const CLI::ValidationError& error) {
+          throw CLI::ValidationError(names, error.what());
+        }
+      };
+  CLI::Option* const option =
+      app_->add_option_function(names, take_all, with_default(description, default_text));
+  option->type_name(value_name)->expected(1)->allow_extra_args(false);
+  if (repeatable) option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void CommandLine::positional(const std::string& name, std::string& value, const std::string& description,
+                             bool required) {
+  add(name, "", description, value, false, [&value](const std::string& text) { value = text; });
+  if (required) app_->get_option(name)->required();
+}
+
+void CommandLine::option(const std::string& names, std::string& value, const std::string& value_name,
+                         const std::string& description) {
+  add(names, value_name, description, value.empty() ? "" : in_quotes(value), false,
+      [&value](const std::string& text) { value = text; });
+}
+
+void CommandLine::option(const std::string& names, std::int64_t& value, const std::string& value_name,
+                         const std::string& description) {
+  add(names, value_name, description, std::to_string(value), false,
+      [&value](const std::string& text) { value = parse_number<std::int64_t>(text, whole_number); });
+}
+
+void CommandLine::option(const std::string& names, std::uint64_t& value, const std::string& value_name,
+                         const std::string& description) {
+  add(names, value_name, description, std::to_string(value), false,
+      [&value](const std::string& text) { value = parse_number<std::uint64_t>(text, natural_number); });
+}
+
+void CommandLine::option(const std::string& names, double& value, const std::string& value_name,
+                         const std::string& description) {
+  add(names, value_name, description, text_of(value), false,
+      [&value](const std::string& text) { value = parse_number<double>(text, real_number); });
+}
+
+void CommandLine::option(const std::string& names, std::vector<std::int64_t>& value,
+                         const std::string& value_name, const std::string& description) {
+  std::string default_text;
+  for (const std::int64_t number : value)
+    default_text += (default_text.empty() ? "" : ",") + std::to_string(number);
+  add(names, value_name, description, default_text, false, [&value](const std::string& text) {
+    value.clear();
+    std::size_t begin = 0;
+    while (begin <= text.size()) {
+      const std::size_t comma = (std::min)(text.find(',', begin), text.size());
+      value.push_back(parse_number<std::int64_t>(text.substr(begin, comma - begin),
+                                                 "whole numbers with commas between, such as 1,2,3"));
+      begin = comma + 1;
+    }
+  });
+}
+
+void CommandLine::option(const std::string& names, std::vector<std::string>& value,
+                         const std::string& value_name, const std::string& description) {
+  // The first one given replaces the default, the others follow it.
+  const std::shared_ptr<bool> replaced = std::make_shared<bool>(false);
+  std::string default_text;
+  for (const std::string& text : value) default_text += (default_text.empty() ? "" : " ") + in_quotes(text);
+  add(names, value_name, description, default_text, true, [&value, replaced](const std::string& text) {
+    if (!*replaced) value.clear();
+    *replaced = true;
+    value.push_back(text);
+  });
+}
+
+void CommandLine::choice(const std::string& names, std::string& value,
+                         const std::vector<std::string>& choices, const std::string& description) {
+  std::string listed;
+  for (const std::string& word : choices) listed += (listed.empty() ? "" : "|") + word;
+  add(names, listed, description, value, false, [&value, choices, listed](const std::string& text) {
+    for (const std::string& word : choices) {
+      if (text != word) continue;
+      value = text;
+      return;
+    }
+    throw CLI::ValidationError("expected " + listed + ", got " + in_quotes(text));
+  });
+}
+
+void CommandLine::flag(const std::string& names, bool& value, const std::string& description) {
+  app_->add_flag(names, value, wrapped(description));
+}
+
+void CommandLine::footer(const std::string& text) { app_->footer(text); }
+
+std::optional<int> CommandLine::parse(int argc, char** argv) {
+  std::vector<std::string> reversed;  // CLI11 wants the last argument first
+  for (int i = argc - 1; i >= 1; --i) reversed.push_back(protect(argv[i]));
+  try {
+    app_->parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    std::cout << app_->help();
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    return wrong_use(without_marks(error.what()));
+  }
+  return std::nullopt;
+}
+
+bool CommandLine::given(const std::string& name) const { return app_->get_option(name)->count() > 0; }
+
+int CommandLine::wrong_use(const std::string& message) const {
+  std::cerr << program_ << ": " << message << "\nTry: " << program_ << " --help\n";
+  return 2;
+}
+
+int run_main(int argc, char** argv, int (*program)(int argc, char** argv)) {
+  const std::string path = argc > 0 ? argv[0] : "program";
+  const std::string name = path.substr(path.find_last_of("/\\") + 1);
+  try {
+    const int exit_code = program(argc, argv);
+    const bool written = std::cout.flush().good() && std::fflush(stdout) == 0;
+    if (exit_code != 0 || written) return exit_code;
+    std::cerr << name << ": standard output could not be written\n";
+  } catch (const std::bad_alloc&) {
+    std::cerr << name << ": out of memory\n";
+  } catch (const std::exception& error) {
+    std::cerr << name << ": " << error.what() << "\n";
+  } catch (...) {
+    std::cerr << name << ": an exception of unknown type\n";
+  }
+  return 1;
+}
+
+}  // namespace examples
