@@ -8,11 +8,9 @@
 
 #include <algorithm>
 #include <initializer_list>
-#include <limits>
-#include <new>
 #include <utility>
 
-#include "glassbox/axis.hpp"
+#include "glassbox/buffer.hpp"
 
 namespace glassbox {
 
@@ -24,10 +22,12 @@ class Tensor {
   Tensor() = default;
 
   // A tensor of zeros. Throws ShapeError for a negative size, more than four axes, or a size no memory holds.
-  Tensor(std::initializer_list<Axis> axes) {
-    if (axes.size() > 4)
-      throw_error<ShapeError>("Tensor: at most 4 axes, got " + std::to_string(axes.size()));
-    for (const Axis& axis : axes) axes_[rank_++] = axis;
+  Tensor(std::initializer_list<Axis> axes) : Tensor(axes.begin(), static_cast<int>(axes.size())) {}
+
+  Tensor(const Axis* axes, int rank) {
+    if (rank > 4) throw_error<ShapeError>("Tensor: at most 4 axes, got " + shape_string(axes, rank));
+    for (int i = 0; i < rank; ++i) axes_[i] = axes[i];
+    rank_ = rank;
     reserved_rows_ = rows_per_matrix();
     data_ = allocate_zeros();
   }
@@ -35,12 +35,7 @@ class Tensor {
   // A tensor of zeros with the axes of another one, whatever its element type.
   template <typename U>
   static Tensor like(const Tensor<U>& other) {
-    Tensor result;
-    result.rank_ = other.rank();
-    for (int i = 0; i < other.rank(); ++i) result.axes_[i] = other.axis(i);
-    result.reserved_rows_ = result.rows_per_matrix();
-    result.data_ = result.allocate_zeros();
-    return result;
+    return other.rank() == 0 ? Tensor() : Tensor(&other.axis(0), other.rank());
   }
 
   Tensor(const Tensor& other) : Tensor(like(other)) {
@@ -56,7 +51,7 @@ class Tensor {
     swap(other);
     return *this;
   }
-  ~Tensor() { ::operator delete(data_, std::align_val_t(alignment())); }
+  ~Tensor() { release_buffer(data_); }
 
   void swap(Tensor& other) noexcept {
     std::swap(rank_, other.rank_);
@@ -118,10 +113,10 @@ class Tensor {
   T* data_ = nullptr;
   Index reserved_rows_ = 0;  // rows each matrix has room for
 
-  // Constant whatever -march says, so that units compiled differently may pass tensors to each other.
-  static constexpr std::size_t alignment() { return 64; }
-
-  T* allocate_zeros() const;
+  T* allocate_zeros() const {
+    static_assert(std::is_arithmetic_v<T>, "a tensor holds numbers");
+    return static_cast<T*>(allocate_zeroed(axes_, rank_, reserved_rows_, static_cast<Index>(sizeof(T))));
+  }
   Index row_offset(Index r) const;
   Index matrix_offset(Index i, Index j) const;
   Index element_offset(std::initializer_list<Index> indices) const;
@@ -134,26 +129,6 @@ class Tensor {
 template <typename T>
 std::string shape_string(const Tensor<T>& tensor) {
   return tensor.rank() == 0 ? "[]" : shape_string(&tensor.axis(0), tensor.rank());
-}
-
-template <typename T>
-T* Tensor<T>::allocate_zeros() const {
-  static_assert(std::is_arithmetic_v<T>, "a tensor holds numbers");
-  Index count = rank_ == 0 ? 0 : 1;
-  for (int i = 0; i < rank_; ++i) {
-    const Index factor = i == rank_ - 2 ? reserved_rows_ : axes_[i].size;
-    const Index limit = (std::numeric_limits<Index>::max)() / static_cast<Index>(sizeof(T));
-    if (factor < 0) throw_error<ShapeError>("Tensor " + shape_string(axes_, rank_) + ": a size is negative");
-    if (count > 0 && factor > limit / count) {
-      throw_error<ShapeError>("Tensor " + shape_string(axes_, rank_) + ": more bytes than 64 bits can count");
-    }
-    count *= factor;
-  }
-  if (count == 0) return nullptr;
-  const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(T);
-  void* buffer = ::operator new(bytes, std::align_val_t(alignment()));
-  std::memset(buffer, 0, bytes);
-  return static_cast<T*>(buffer);
 }
 
 template <typename T>
@@ -195,12 +170,13 @@ void Tensor<T>::append_rows(const Tensor& addition) {
     throw_error<ShapeError>("Tensor::append_rows: " + shape_string(*this) + " cannot take " +
                             shape_string(addition) + ": all axes but the second last must agree");
   }
+  if (&addition == this) return append_rows(Tensor(addition));
   const Index used_rows = rows_per_matrix();
   const Index wanted_rows = used_rows + addition.rows_per_matrix();
   if (wanted_rows > reserved_rows_) {
     Tensor larger;
     larger.rank_ = rank_;
-    for (int i = 0; i < rank_; ++i) larger.axes_[i] = axes_[i];
+    std::copy(axes_, axes_ + rank_, larger.axes_);
     larger.reserved_rows_ = (std::max)(wanted_rows, 2 * reserved_rows_);
     larger.data_ = larger.allocate_zeros();
     for (Index r = 0; r < rows(); ++r) larger.row(r) = row(r);
