@@ -26,7 +26,8 @@ struct Options {
 };
 
 void write_story(std::ostream& out, const fables::Story& story, const std::string& format) {
-  if (format == "words") {  // one word per line, with the space before it
+  if (format == "words") {  // with the space before it; the tokenizer puts one before the story too
+    if (story.language == fables::Language::english) out << ' ';
     for (const fables::Word& word : story.words) out << word.text << '\n';
     return;
   }
