@@ -85,8 +85,13 @@ class Continuation {
     return token;
   }
 
-  // Takes in a token, whoever chose it: its text, and whether it is the last one.
+  // Takes in a token, whoever chose it: its text, and whether it is the last one. Throws UsageError after
+  // that.
   void accept(TokenId token) {
+    if (stopped()) {
+      throw_error<UsageError>("Continuation::accept: the text has stopped: " +
+                              std::string(stop_reason_name(result_.stop_reason)));
+    }
     history_.push_back(token);
     result_.ids.push_back(token);
     new_text_.clear();
