@@ -1,8 +1,8 @@
 // The study build: every line of glassbox and of your program can be stepped and every local read, as at
 // -O0, while the arithmetic below runs optimised. Force-include this header before all others:
 //
-//   g++ -std=c++20 -g -O3 -march=native -include glassbox/debugger/study_build.hpp \
-//       -I include -isystem /usr/include/eigen3 main.cpp
+//   g++ -std=c++20 -g -O3 -march=native -I include -isystem /usr/include/eigen3
+//       -include glassbox/debugger/study_build.hpp main.cpp
 //
 // The same flags serve clang++; CMake's preset `debug` gives them to our own tests and examples. The header
 // is optional: without it, -O0 -g shows the same lines and locals and is some ten times slower.
