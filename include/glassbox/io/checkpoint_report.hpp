@@ -1,0 +1,78 @@
+// What opening a checkpoint found: every tensor with its use, every default assumed, every key not used. And
+// the checkpoint itself before a model is made of it: configuration and weights, still in the file.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "glassbox/generation_config.hpp"
+#include "glassbox/io/config_json.hpp"
+#include "glassbox/io/mapped_file.hpp"
+#include "glassbox/weight.hpp"
+
+namespace glassbox {
+
+// One tensor of the files. Exactly one of used_as and unused_because is not empty.
+struct ReportedTensor {
+  std::string name;   // as in the file; llama2.c files have no names, so Hugging Face's stand here
+  std::string dtype;  // as the file spells it
+  std::vector<Index> shape;
+  std::uint64_t bytes = 0;
+  std::string file;
+  std::string used_as;         // the member of CausalLM it became: model.layers[0].mlp.up_proj.weight
+  std::string unused_because;  // why no member takes it
+};
+
+struct CheckpointReport {
+  std::string path;
+  std::string format;              // "Hugging Face safetensors", "llama2.c version 0", ...
+  std::vector<std::string> files;  // every file that was read
+  std::vector<ReportedTensor> tensors;
+  std::vector<std::string> assumptions;  // a sentence for each default
+  std::vector<IgnoredKey> ignored_keys;
+};
+
+// What a model is, without its weights.
+struct ModelDescription {
+  ModelConfig config;
+  GenerationConfig generation_config;
+  CheckpointReport report;
+};
+
+// The weights too, all checked against the configuration. A vector [in] is a matrix of one row.
+struct StoredCheckpoint {
+  ModelConfig config;
+  GenerationConfig generation_config;
+  CheckpointReport report;
+  std::map<std::string, WeightMatrix> weights;  // by Hugging Face name
+};
+
+// "model.layers.0.mlp.up_proj.weight" -> "model.layers[0].mlp.up_proj.weight", as one types it in a debugger.
+inline std::string member_path(const std::string& name) {
+  const std::string prefix = "model.layers.";
+  const std::size_t dot = name.find('.', prefix.size());
+  if (!name.starts_with(prefix) || dot == std::string::npos) return name;
+  return "model.layers[" + name.substr(prefix.size(), dot - prefix.size()) + "]" + name.substr(dot);
+}
+
+// A weight [out, in] whose numbers lie in a file. They stay there, and the file stays open; only numbers that
+// do not lie at a multiple of their own size are copied, since the processor may not read them in place.
+inline WeightMatrix borrow_weight(const std::shared_ptr<const MappedFile>& file, const std::byte* numbers,
+                                  StoredType type, const Axis& out, const Axis& in) {
+  WeightMatrix weight;
+  weight.type = type;
+  weight.out = out;
+  weight.in = in;
+  const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(numbers);
+  if (address % static_cast<std::uintptr_t>(stored_type_bytes(type)) == 0) {
+    weight.borrowed = numbers;
+    weight.borrowed_from = file;
+  } else {
+    weight.owned.assign(numbers, numbers + weight.bytes());
+  }
+  return weight;
+}
+
+}  // namespace glassbox
