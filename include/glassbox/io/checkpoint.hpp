@@ -19,13 +19,6 @@
 
 namespace glassbox {
 
-template <std::floating_point Scalar>
-struct Checkpoint {
-  CausalLM<Scalar> causal_lm;
-  GenerationConfig generation_config;
-  CheckpointReport report;
-};
-
 // A file that can only be a llama2.c file. Throws FormatError with advice where it is something else.
 inline std::shared_ptr<const MappedFile> map_model_file(const std::filesystem::path& path) {
   std::shared_ptr<const MappedFile> file = std::make_shared<const MappedFile>(path);

@@ -1,18 +1,29 @@
-// What opening a checkpoint found: every tensor with its use, every default assumed, every key not used. And
-// the checkpoint itself before a model is made of it: configuration and weights, still in the file.
+// What opening a checkpoint gives: the model, and an account of every tensor with its use, every default
+// assumed, every key not used. No JSON here, so that programs which only hold a checkpoint compile fast.
 #pragma once
 
+#include <concepts>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "glassbox/causal_lm.hpp"
 #include "glassbox/generation_config.hpp"
-#include "glassbox/io/config_json.hpp"
 #include "glassbox/io/mapped_file.hpp"
 #include "glassbox/weight.hpp"
 
 namespace glassbox {
+
+// A key of a JSON file that changes nothing here, and why.
+struct IgnoredKey {
+  std::string file;
+  std::string key;
+  std::string value;
+  std::string reason;
+};
+
+inline constexpr const char* unknown_key_reason = "unknown to this library";
 
 // One tensor of the files. Exactly one of used_as and unused_because is not empty.
 struct ReportedTensor {
@@ -41,7 +52,15 @@ struct ModelDescription {
   CheckpointReport report;
 };
 
-// The weights too, all checked against the configuration. A vector [in] is a matrix of one row.
+template <std::floating_point Scalar>
+struct Checkpoint {
+  CausalLM<Scalar> causal_lm;
+  GenerationConfig generation_config;
+  CheckpointReport report;
+};
+
+// The weights before a model is made of them, all checked against the configuration. A vector [in] is a
+// matrix of one row.
 struct StoredCheckpoint {
   ModelConfig config;
   GenerationConfig generation_config;

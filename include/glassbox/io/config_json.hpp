@@ -7,19 +7,10 @@
 #include <vector>
 
 #include "glassbox/config.hpp"
+#include "glassbox/io/checkpoint_report.hpp"
 #include "glassbox/io/json.hpp"
 
 namespace glassbox {
-
-// A key of a JSON file that changes nothing here, and why.
-struct IgnoredKey {
-  std::string file;
-  std::string key;
-  std::string value;
-  std::string reason;
-};
-
-inline constexpr const char* unknown_key_reason = "unknown to this library";
 
 // A configuration with what was understood on the way to it.
 struct LoadedConfig {

@@ -1,0 +1,83 @@
+#include "support/open_model.hpp"
+
+#include <filesystem>
+
+#include "glassbox/io/checkpoint.hpp"
+#include "glassbox/io/tokenizer_config_json.hpp"
+#include "glassbox/text/sentencepiece_tokenizer.hpp"
+
+namespace examples {
+
+std::string embedded_model() {
+#ifdef GLASSBOX_MODELS_DIR
+  const std::filesystem::path models = GLASSBOX_MODELS_DIR;
+#else
+  const std::filesystem::path models = std::filesystem::path(__FILE__).parent_path().parent_path() / "models";
+#endif
+  return (models / "fables").string();
+}
+
+void ModelArguments::add_to(CommandLine& command_line) {
+  command_line.positional("MODEL", model,
+                          "a Hugging Face folder or a llama2.c .bin file (default: the embedded model)");
+  command_line.option("--tokenizer", tokenizer, "FILE",
+                      "a SentencePiece model file (default: tokenizer.model beside the model)");
+}
+
+template <>
+glassbox::Checkpoint<float> open_model(const ModelArguments& arguments) {
+  return glassbox::load_checkpoint<float>(arguments.model);
+}
+
+template <>
+glassbox::Checkpoint<double> open_model(const ModelArguments& arguments) {
+  return glassbox::load_checkpoint<double>(arguments.model);
+}
+
+glassbox::ModelDescription open_config(const ModelArguments& arguments) {
+  return glassbox::load_config(arguments.model);
+}
+
+std::unique_ptr<glassbox::StoredCheckpoint> open_weights(const ModelArguments& arguments,
+                                                         std::string& reason) {
+  const std::filesystem::path path = arguments.model;
+  if (std::filesystem::is_directory(path) && !glassbox::has_safetensors(path)) {
+    const std::string advice = glassbox::folder_advice(path);
+    reason = "no weights here (model.safetensors or model.safetensors.index.json)";
+    if (!advice.empty()) reason += ": " + advice;
+    return nullptr;
+  }
+  if (!std::filesystem::is_directory(path) && path.extension() == ".json") {
+    reason = "no weights: only a configuration was named";
+    return nullptr;
+  }
+  return std::make_unique<glassbox::StoredCheckpoint>(glassbox::open_checkpoint(path));
+}
+
+std::string tokenizer_file(const ModelArguments& arguments) {
+  if (!arguments.tokenizer.empty()) return arguments.tokenizer;
+  const std::filesystem::path path = arguments.model;
+  const std::filesystem::path folder = std::filesystem::is_directory(path) ? path : path.parent_path();
+  return (folder / "tokenizer.model").string();
+}
+
+std::unique_ptr<glassbox::Tokenizer> open_tokenizer(const ModelArguments& arguments,
+                                                    const glassbox::ModelConfig& config) {
+  const std::filesystem::path file = tokenizer_file(arguments);
+  if (!std::filesystem::exists(file)) {
+    const bool fast_only = std::filesystem::exists(file.parent_path() / "tokenizer.json");
+    glassbox::throw_error<glassbox::FormatError>(
+        file.string() + ": no such tokenizer" +
+        (fast_only && arguments.tokenizer.empty()
+             ? " (tokenizer.json beside it is of a kind that is not read)"
+             : "") +
+        ": name a SentencePiece model file with --tokenizer FILE, or give ids instead of text");
+  }
+  const std::filesystem::path config_file = file.parent_path() / "tokenizer_config.json";
+  glassbox::TokenizerConfig tokenizer_config;
+  if (std::filesystem::exists(config_file)) tokenizer_config = glassbox::read_tokenizer_config(config_file);
+  return std::make_unique<glassbox::SentencePieceTokenizer>(file.string(), tokenizer_config,
+                                                            config.vocab_size);
+}
+
+}  // namespace examples
