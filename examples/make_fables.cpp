@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "glassbox/random.hpp"
 #include "support/command_line.hpp"
 #include "support/fables.hpp"
 
@@ -60,11 +61,11 @@ void write_stories(std::ostream& out, const Options& options) {
   const fables::Split split = options.split == "train"      ? fables::Split::train
                               : options.split == "held-out" ? fables::Split::held_out
                                                             : fables::Split::any;
-  fables::SplitMix64 seeds(options.seed);
+  glassbox::RandomGenerator seeds(options.seed);
   for (std::uint64_t number = 0; number < options.count; ++number) {
     const bool chinese = options.language == "zh" || (options.language == "both" && number % 2 == 1);
     const fables::Language language = chinese ? fables::Language::chinese : fables::Language::english;
-    write_story(out, fables::make_story(language, seeds.next(), split), options.format);
+    write_story(out, fables::make_story(language, seeds.next_bits(), split), options.format);
   }
   out.flush();
   if (!out) throw std::runtime_error("cannot write the stories: is the disk full?");

@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "glassbox/random.hpp"
+
 namespace fables {
 namespace {
 
@@ -195,9 +197,9 @@ bool is_ascii_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <
 // the next space), or one punctuation character.
 Item cut_item(Language language, std::string_view& text) {
   Item item;
-  std::string space;
+  bool spaced = false;
   while (text.front() == ' ') {
-    if (language == Language::english) space = " ";
+    spaced = language == Language::english;
     text.remove_prefix(1);
   }
   std::size_t size = 1;
@@ -216,7 +218,7 @@ Item cut_item(Language language, std::string_view& text) {
     item.choices = {std::string(text.substr(0, size))};
   }
   text.remove_prefix(size);
-  item.space = space;
+  item.space.assign(spaced ? 1 : 0, ' ');
   return item;
 }
 
@@ -413,6 +415,12 @@ void mark_forced(const Grammar& grammar, Story& story) {
   }
 }
 
+// A number in [0, count), count < 2^32: no division and no std::uniform_int_distribution, whose numbers
+// differ from library to library.
+std::size_t choose(glassbox::RandomGenerator& random, std::size_t count) {
+  return static_cast<std::size_t>(((random.next_bits() >> 32) * std::uint64_t{count}) >> 32);
+}
+
 void append_word(Story& story, const std::string& text, Kind kind) {
   story.words.push_back({text, story.text.size(), kind, false});
   story.text += text;
@@ -481,24 +489,12 @@ std::string_view opening(Language language) {
   return language == Language::english ? "Once upon a time" : "从前";
 }
 
-std::uint64_t SplitMix64::next() {
-  state_ += 0x9E3779B97F4A7C15u;
-  std::uint64_t z = state_;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-  return z ^ (z >> 31);
-}
-
-std::size_t SplitMix64::below(std::size_t count) {
-  return static_cast<std::size_t>(((next() >> 32) * static_cast<std::uint64_t>(count)) >> 32);
-}
-
 bool is_held_out(const Attributes& attributes) {
   std::uint64_t key = 0;
   for (const int value : {attributes.name, attributes.colour, attributes.place, attributes.thing}) {
     key = key * 64 + static_cast<std::uint64_t>(value);
   }
-  return SplitMix64(key).next() % 10 == 0;
+  return glassbox::RandomGenerator(key).next_bits() % 10 == 0;
 }
 
 const std::vector<std::string>& values(Language language, Kind kind) {
@@ -507,20 +503,20 @@ const std::vector<std::string>& values(Language language, Kind kind) {
 
 Story make_story(Language language, std::uint64_t seed, Split split) {
   const Grammar& grammar = grammar_of(language);
-  SplitMix64 random(seed);
+  glassbox::RandomGenerator random(seed);
   Story story;
   story.language = language;
   do {
     for (const Kind kind :
          {Kind::name, Kind::colour, Kind::place, Kind::thing, Kind::animal, Kind::companion}) {
-      *attribute_of(story.attributes, kind) = static_cast<int>(random.below(values(language, kind).size()));
+      *attribute_of(story.attributes, kind) = static_cast<int>(choose(random, values(language, kind).size()));
     }
   } while (split != Split::any && is_held_out(story.attributes) != (split == Split::held_out));
-  for (const auto& section : grammar.plots[random.below(grammar.plots.size())]) {
-    for (const Item& item : section[random.below(section.size())]) {
+  for (const auto& section : grammar.plots[choose(random, grammar.plots.size())]) {
+    for (const Item& item : section[choose(random, section.size())]) {
       std::string word;
       if (item.kind == Kind::plain) {
-        word = item.choices[item.choices.size() == 1 ? 0 : random.below(item.choices.size())];
+        word = item.choices[item.choices.size() == 1 ? 0 : choose(random, item.choices.size())];
       } else if (item.kind == Kind::pronoun) {
         word = item.choices[is_female(grammar, story.attributes) ? 1 : 0];
       } else {

@@ -33,18 +33,6 @@ enum class Split { train, held_out, any };
 // Fixed openings: every story of the language starts with these bytes.
 std::string_view opening(Language language);
 
-// splitmix64 (Steele, Lea & Flood 2014, doi:10.1145/2660193.2660195): the same numbers on every platform.
-class SplitMix64 {
- public:
-  explicit SplitMix64(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next();
-  // A number in [0, count), count < 2^32. Multiply and shift: no division, the same everywhere.
-  std::size_t below(std::size_t count);
-
- private:
-  std::uint64_t state_;
-};
-
 // The choices a story is about, each an index into values(language, kind); -1: not mentioned yet.
 struct Attributes {
   int name = -1;
@@ -76,7 +64,7 @@ struct Story {
   std::vector<Word> words;  // joined, they are the text
 };
 
-// The same seed gives the same story, always and everywhere.
+// The same seed gives the same story, always and everywhere: integers and glassbox::RandomGenerator only.
 Story make_story(Language language, std::uint64_t seed, Split split);
 
 struct CheckResult {

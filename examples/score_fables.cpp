@@ -1,0 +1,190 @@
+// score_fables: how well a model knows what its story forces.
+//
+// A fable (support/fables.cpp) often leaves no choice about the next word: Lily is "she", her kite stays red.
+// The model gets the true story up to such a word and is right if it finds that word the likeliest. It is
+// scored on stories whose name, colour, place and thing it never saw together. With --free it also goes on
+// from the opening by itself, and the grammar says whether that is a story.
+//
+// Worth a breakpoint: score_story, where the logits of a whole story are there.
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "glassbox/causal_lm.hpp"
+#include "glassbox/generate.hpp"
+#include "glassbox/io/checkpoint.hpp"
+#include "glassbox/io/tokenizer_config_json.hpp"
+#include "glassbox/random.hpp"
+#include "glassbox/text/sentencepiece_tokenizer.hpp"
+#include "support/command_line.hpp"
+#include "support/fables.hpp"
+
+namespace {
+
+using glassbox::Index;
+using glassbox::Tensor;
+using glassbox::TokenId;
+
+struct Options {
+  std::string model = GLASSBOX_SOURCE_DIR "/examples/models/fables";
+  std::uint64_t stories = 1000;
+  std::uint64_t free_stories = 0;
+  std::uint64_t seed = 2;
+  double temperature = 1;
+  double at_least = 0;
+  std::string language = "both";
+  std::string split = "held-out";
+};
+
+struct Count {
+  std::uint64_t right = 0, all = 0;
+};
+using Score = std::array<Count, fables::scored_kinds>;
+
+double percent(const Count& count) {
+  return count.all == 0 ? 0 : 100.0 * static_cast<double>(count.right) / static_cast<double>(count.all);
+}
+
+// The position of the piece that begins at each byte of the story. ids begin with the begin token.
+std::map<std::size_t, Index> positions_by_offset(const glassbox::Tokenizer& tokenizer,
+                                                 const std::vector<TokenId>& ids) {
+  std::map<std::size_t, Index> positions;
+  std::size_t offset = 0;  // in the story with the space that the tokenizer puts in front
+  for (std::size_t i = 1; i < ids.size(); ++i) {
+    positions[offset == 0 ? 0 : offset - 1] = static_cast<Index>(i);
+    offset += tokenizer.piece_bytes(ids[i]).size();
+  }
+  return positions;
+}
+
+Index likeliest(const Tensor<float>& logits, Index position) {
+  Index best = 0;
+  logits.row(position).maxCoeff(&best);
+  return best;
+}
+
+void score_story(const glassbox::CausalLM<float>& causal_lm, const glassbox::Tokenizer& tokenizer,
+                 const fables::Story& story, Score& score) {
+  const std::vector<TokenId> ids = tokenizer.encode_with_special_tokens(story.text);
+  Tensor<TokenId> input_ids({{"batch", 1}, {"seq", static_cast<Index>(ids.size())}});
+  for (std::size_t i = 0; i < ids.size(); ++i) input_ids(0, static_cast<Index>(i)) = ids[i];
+  const Tensor<float> logits = causal_lm.forward(input_ids);  // [batch, seq, vocab]
+  const std::map<std::size_t, Index> positions = positions_by_offset(tokenizer, ids);
+  for (const fables::Word& word : story.words) {
+    const std::size_t kind = static_cast<std::size_t>(word.kind);
+    if (!word.forced || kind >= score.size()) continue;
+    const auto position = positions.find(word.begin);
+    if (position == positions.end()) {
+      throw std::runtime_error("the tokenizer has a piece that reaches over the beginning of \"" + word.text +
+                               "\"");
+    }
+    score[kind].all += 1;
+    // The logits at a position are about the token after it.
+    if (likeliest(logits, position->second - 1) == input_ids(0, position->second)) score[kind].right += 1;
+  }
+}
+
+// Stories that the model writes from the opening, and how many of them the grammar accepts.
+Count score_free_stories(const glassbox::CausalLM<float>& causal_lm, const glassbox::Tokenizer& tokenizer,
+                         glassbox::GenerationConfig config, fables::Language language,
+                         const Options& options) {
+  Count count;
+  glassbox::RandomGenerator seeds(options.seed);
+  config.sampling = {};
+  config.sampling.temperature = options.temperature;
+  config.max_new_tokens = causal_lm.config.max_position_embeddings;
+  const std::string prompt(fables::opening(language));
+  for (; count.all < options.free_stories; ++count.all) {
+    config.seed = seeds.next_bits();
+    const glassbox::GenerationResult result =
+        glassbox::generate(causal_lm, tokenizer.encode_with_special_tokens(prompt), config, &tokenizer);
+    const std::string text = result.prompt_text + result.text;
+    const fables::CheckResult check = fables::check_story(language, text);
+    if (check.ok) {
+      count.right += 1;
+    } else {
+      std::printf("  byte %zu: %s\n    %s\n", check.place, check.message.c_str(), text.c_str());
+    }
+  }
+  return count;
+}
+
+// Prints the score of one language; false if a share is below what was asked for.
+bool score_language(const glassbox::Checkpoint<float>& checkpoint, const glassbox::Tokenizer& tokenizer,
+                    fables::Language language, const Options& options) {
+  const fables::Split split = options.split == "train"      ? fables::Split::train
+                              : options.split == "held-out" ? fables::Split::held_out
+                                                            : fables::Split::any;
+  Score score;
+  glassbox::RandomGenerator seeds(options.seed);
+  for (std::uint64_t number = 0; number < options.stories; ++number) {
+    const fables::Story story = fables::make_story(language, seeds.next_bits(), split);
+    score_story(checkpoint.causal_lm, tokenizer, story, score);
+  }
+  const char* language_name = language == fables::Language::english ? "English" : "Chinese";
+  std::printf("%s, %llu stories\n", language_name, static_cast<unsigned long long>(options.stories));
+  bool good = true;
+  for (std::size_t kind = 0; kind < score.size(); ++kind) {
+    std::printf("  %-8s %7llu of %7llu  %6.2f %%\n", fables::kind_name(static_cast<fables::Kind>(kind)),
+                static_cast<unsigned long long>(score[kind].right),
+                static_cast<unsigned long long>(score[kind].all), percent(score[kind]));
+    if (options.stories > 0) good = good && percent(score[kind]) >= options.at_least;
+  }
+  if (options.free_stories > 0) {
+    const Count count =
+        score_free_stories(checkpoint.causal_lm, tokenizer, checkpoint.generation_config, language, options);
+    std::printf("  free     %7llu of %7llu  %6.2f %% are stories by the grammar (temperature %g)\n",
+                static_cast<unsigned long long>(count.right), static_cast<unsigned long long>(count.all),
+                percent(count), options.temperature);
+  }
+  return good;
+}
+
+int score_fables(int argc, char** argv) {
+  Options options;
+  examples::CommandLine command_line(
+      "score_fables",
+      "Scores a model on fables: is the next word the right one where the story so far forces it? Pronouns,\n"
+      "names, things, colours and places count, by default in stories whose name, colour, place and thing\n"
+      "training never has together (make_fables --split held-out).");
+  command_line.positional("MODEL", options.model, "Hugging Face folder with tokenizer.model");
+  command_line.option("--stories", options.stories, "N", "how many stories per language");
+  command_line.choice("--language", options.language, {"en", "zh", "both"}, "which stories");
+  command_line.choice("--split", options.split, {"train", "held-out", "any"}, "which stories");
+  command_line.option("--seed", options.seed, "N", "start of the random numbers");
+  command_line.option("--at-least", options.at_least, "PERCENT", "fail if a share is below this");
+  command_line.option(
+      "--free", options.free_stories, "N",
+      "also let the model write N stories per language from the opening, and print those that "
+      "the grammar refuses");
+  command_line.option("--temperature", options.temperature, "T",
+                      "for --free; 0: always the likeliest word, so one story is enough");
+  command_line.footer("Example:\n  score_fables --at-least 95 --free 200");
+  if (const std::optional<int> exit_code = command_line.parse(argc, argv)) return *exit_code;
+
+  const std::filesystem::path folder = options.model;
+  const glassbox::Checkpoint<float> checkpoint = glassbox::load_checkpoint<float>(folder);
+  const glassbox::SentencePieceTokenizer tokenizer(
+      (folder / "tokenizer.model").string(),
+      glassbox::read_tokenizer_config(folder / "tokenizer_config.json"),
+      checkpoint.causal_lm.config.vocab_size);
+  bool good = true;
+  for (const fables::Language language : {fables::Language::english, fables::Language::chinese}) {
+    const bool english = language == fables::Language::english;
+    if (options.language == (english ? "zh" : "en")) continue;
+    good = score_language(checkpoint, tokenizer, language, options) && good;
+  }
+  if (!good) throw std::runtime_error("a share is below --at-least");
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return examples::run_main(argc, argv, score_fables); }
