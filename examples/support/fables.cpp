@@ -426,11 +426,22 @@ void append_word(Story& story, const std::string& text, Kind kind) {
   story.text += text;
 }
 
-// The word of the text at an offset: what `steps` allows there. In English a word ends where its letters end.
+// Does the text go on with this word? In English a word ends where its letters end.
 bool word_matches(const Grammar& grammar, std::string_view rest, const std::string& word) {
   if (rest.substr(0, word.size()) != word) return false;
   if (grammar.language == Language::chinese || !is_ascii_letter(word.back())) return true;
   return rest.size() == word.size() || !is_ascii_letter(rest[word.size()]);
+}
+
+// The word that the text goes on with; nullptr: none that is allowed. Chinese shows no end of a word, so one
+// may begin like another: the longer one it is.
+const Step* longest_match(const Grammar& grammar, const std::vector<Step>& steps, std::string_view rest) {
+  const Step* match = nullptr;
+  for (const Step& step : steps) {
+    if (!word_matches(grammar, rest, step.word)) continue;
+    if (match == nullptr || step.word.size() > match->word.size()) match = &step;
+  }
+  return match;
 }
 
 // What the text has where the grammar wants something else: a word of the language if it is one.
@@ -539,12 +550,7 @@ CheckResult check_story(Language language, std::string_view text) {
     const std::string_view rest = text.substr(result.place);
     const std::vector<Step> steps = steps_from(grammar, positions);
     if (rest.empty() && steps.empty()) break;
-    const Step* match = nullptr;
-    for (const Step& step :
-         steps) {  // the longest: no word of the grammar begins like another and goes on like a third
-      if (word_matches(grammar, rest, step.word) && (!match || step.word.size() > match->word.size()))
-        match = &step;
-    }
+    const Step* match = longest_match(grammar, steps, rest);
     if (!match) {
       result.message = describe_departure(grammar, steps, rest);
       return result;
