@@ -7,6 +7,7 @@
 // tensor there, and with neither it does nothing. stage_table.hpp says what each name means.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -45,8 +46,13 @@ struct StageState {
   std::vector<StageHook> hooks;     // called in this order at every stage
 };
 
+// The state of the thread that asked for its own last, so of the one that passed a stage last. Debuggers come
+// to it here: lldb 14 cannot read a thread_local.
+inline std::atomic<StageState*> latest_stage_state = nullptr;
+
 inline StageState& stage_state() {
   thread_local StageState state;
+  latest_stage_state.store(&state, std::memory_order_relaxed);
   return state;
 }
 
