@@ -80,31 +80,39 @@ std::string model_text(const glassbox::ModelConfig& config) {
          ", vocabulary " + std::to_string(config.vocab_size);
 }
 
+struct FlowStep {
+  const char* what;
+  std::string shape;
+  const char* meaning;
+};
+
 // The way through the model with this model's sizes, before the walk along it.
 void print_flow(const glassbox::ModelConfig& config, Index tokens) {
   const std::string seq = std::to_string(tokens);
-  const std::string hidden = std::to_string(config.hidden_size);
-  const std::string heads = std::to_string(config.num_attention_heads);
-  const std::string square = "[1, " + heads + ", " + seq + ", " + seq + "]";
-  const std::string stream = "[1, " + seq + ", " + hidden + "]";
+  const std::string stream = "[1, " + seq + ", " + std::to_string(config.hidden_size) + "]";
   const std::string wide = "[1, " + seq + ", " + std::to_string(config.intermediate_size) + "]";
-  const std::string layers = std::to_string(config.num_hidden_layers);
-  const std::vector<std::vector<std::string>> steps{
-      {"text -> pieces -> input_ids", "[1, " + seq + "]", "", ""},
-      {"  -> inputs_embeds", stream, "", "a row of the embedding table for each token"},
-      {"  " + layers + " x layer:", "", "", ""},
-      {"    input_layernorm", stream, "", "every vector to the same size"},
-      {"    query, key, value, turned", "", "", "by the position, in " + heads + " heads"},
-      {"    scores, masked, softmax", square, "", "who looks at whom: the only place where tokens meet"},
-      {"    context -> attn_output", stream, "", "what they get from there, added to the stream"},
-      {"    post_attention_layernorm", stream, "", ""},
-      {"    gate, up -> gated -> down", wide, "", "every token by itself, added to the stream"},
-      {"  -> norm", stream, "", ""},
-      {"  -> logits", "[1, 1, " + std::to_string(config.vocab_size) + "]", "",
-       "of the last token: a number for every token"},
-      {"  -> next_token", "", "", "fed again, alone: the decode step"}};
-  for (const std::vector<std::string>& step : steps) {
-    std::cout << "  " << examples::pad_right(step[0], 32) << examples::pad_right(step[1], 16) << step[3]
+  const std::string in_heads = "[1, " + std::to_string(config.num_attention_heads) + ", " + seq + ", ";
+  const std::string layers = "-- " + std::to_string(config.num_hidden_layers) + " layers, in each:";
+  const FlowStep steps[] = {
+      {"text -> pieces -> input_ids", "[1, " + seq + "]", "numbers of entries of the vocabulary"},
+      {"inputs_embeds", stream, "a vector for each token: the residual stream begins"},
+      {layers.c_str(), "", ""},
+      {"   input_layernorm", stream, "all vectors to the same size"},
+      {"   query, key, value_states", in_heads + std::to_string(config.head_dim) + "]",
+       "asked, offered, handed over; keys and values are cached"},
+      {"   scores -> attn_weights", in_heads + seq + "]", "who looks at whom: only here do tokens meet"},
+      {"   context -> attn_output", stream, "what they get from there, added to the stream"},
+      {"   post_attention_layernorm", stream, "all vectors to the same size"},
+      {"   gate, up -> gated", wide, "every token by itself, in a wider space"},
+      {"   down_proj", stream, "and back, added to the stream"},
+      {"norm", stream, "all vectors to the same size"},
+      {"logits", "[1, 1, " + std::to_string(config.vocab_size) + "]",
+       "a number for every token that may follow the last one"},
+      {"next_token", "", "fed again, alone: the decode step"}};
+  for (const FlowStep& step : steps) {
+    const std::string what = examples::pad_right(step.what, 29);
+    const bool bare = step.shape.empty() && step.meaning[0] == '\0';
+    std::cout << "  " << (bare ? step.what : what + examples::pad_right(step.shape, 15) + step.meaning)
               << "\n";
   }
   std::cout << "\n";
@@ -153,9 +161,58 @@ void print_introduction(const Arguments& arguments, const glassbox::ModelConfig&
   print_pieces(arguments, ids, pieces);
   std::cout << "\n" << printer.heading("The way, with the sizes of this model and prompt") << "\n\n";
   print_flow(config, static_cast<Index>(ids.size()));
-  std::cout
-      << "  Layer " << arguments.layer << " is shown in full, the other layers in one line each. Axes: "
-      << "seq and query are\n  the tokens fed now, key all tokens so far; each has its token beside it.\n\n";
+  std::cout << examples::wrapped_text(
+                   "Layer " + std::to_string(arguments.layer) +
+                       " is shown in full, the other layers in a line each. The axes seq and query count the "
+                       "tokens fed now, the axis key all tokens so far; each number has its token beside it.",
+                   "  ")
+            << "\n";
+}
+
+[[noreturn]] void throw_not_passed(const std::string& stage) {
+  const std::string when = glassbox::stage_row(stage).when;
+  glassbox::throw_error<glassbox::UsageError>("--stage " + stage + ": no such value came by" +
+                                              (when.empty() ? "" : "; it exists in: " + when));
+}
+
+// Prefill and decode step side by side: the same work for each token, but for one token instead of all.
+void print_comparison(Index tokens, bool ended, const glassbox::ModelConfig& config) {
+  const Index numbers_per_token = 2 * config.num_hidden_layers * config.num_key_value_heads * config.head_dim;
+  const Index bytes_per_token = numbers_per_token * static_cast<Index>(sizeof(float));
+  const std::string before = std::to_string(tokens);
+  const std::string after = std::to_string(tokens + 1);
+  const std::string square = before + " x " + before;
+  std::vector<std::vector<std::string>> rows{
+      {"", "prefill", "decode step 1"},
+      {"tokens fed", before, "1"},
+      {"keys and values computed", before, "1"},
+      {"keys and values in the cache", "0 -> " + before, before + " -> " + after},
+      {"bytes in the cache", examples::bytes_text(tokens * bytes_per_token),
+       examples::bytes_text((tokens + 1) * bytes_per_token)},
+      {"scores in each head (query x key)", square, "1 x " + after}};
+  if (ended) {
+    for (std::vector<std::string>& row : rows) row.pop_back();
+  }
+  std::cout << examples::table_text(rows) << "\n";
+}
+
+void print_text(const Arguments& arguments, const glassbox::GenerationResult& result,
+                const std::vector<std::string>& pieces, const std::string& newest, bool ended) {
+  if (arguments.ids.empty()) {
+    std::cout << "The text so far: " << result.prompt_text << "|" << result.text << "\n";
+  } else {
+    std::cout << "The ids so far:";
+    for (const std::string& piece : pieces) std::cout << " " << piece;
+    std::cout << (ended ? "" : " " + newest) << "\n";
+  }
+  if (result.stop_reason == glassbox::StopReason::eos) {
+    std::cout << "The model has ended the text" << (ended ? ", so there is no decode step" : "") << ".\n";
+  } else if (result.stop_reason == glassbox::StopReason::context) {
+    std::cout << "The context is full" << (ended ? ", so there is no decode step" : "") << ".\n";
+  }
+  if (result.stop_reason != glassbox::StopReason::max_new_tokens) return;
+  std::cout << "The next step feeds " << examples::quoted(newest)
+            << "; `generate` goes on so until the end.\n";
 }
 
 // The stages pass while the generator works; the printer sees them through the hook.
@@ -179,21 +236,28 @@ void take_walk(const Arguments& arguments, const glassbox::Checkpoint<float>& ch
   glassbox::Generator generator(checkpoint.causal_lm, config, tokenizer);
   glassbox::ScopedStageHook hook([&printer](glassbox::StageRecord& record) { printer.show(record); });
 
-  std::cout << printer.heading("PREFILL: all " + std::to_string(ids.size()) + " tokens in one pass")
-            << "\n\n";
-  printer.begin_pass(examples::Pass::prefill, pieces);
+  printer.begin_pass(examples::Pass::prefill,
+                     "PREFILL: " + std::to_string(ids.size()) + " tokens in one pass, the cache is empty",
+                     pieces, static_cast<Index>(ids.size()));
   generator.prefill(ids);
   generator.next();
   if (everything) print_top_tokens(printer.last_logits(), tokenizer);
 
   const std::string newest = piece_of(tokenizer, generator.token());
+  const bool ended = generator.result().stop_reason != glassbox::StopReason::none;
   pieces.push_back(newest);
-  if (generator.result().stop_reason == glassbox::StopReason::none) {
-    std::cout << printer.heading("DECODE STEP 1: one token, " + examples::label_text(newest)) << "\n\n";
-    printer.begin_pass(examples::Pass::decode, pieces);
+  if (!ended) {
+    printer.begin_pass(
+        examples::Pass::decode,
+        "DECODE STEP 1: the token " + examples::quoted(newest) + " alone, the others are cached", pieces, 1);
     generator.next();
     if (everything) print_top_tokens(printer.last_logits(), tokenizer);
   }
+  if (printer.shown() == 0) throw_not_passed(arguments.stage);
+  if (!everything) return;
+  std::cout << printer.heading("What the two passes did") << "\n\n";
+  print_comparison(static_cast<Index>(ids.size()), ended, checkpoint.causal_lm.config);
+  print_text(arguments, generator.result(), pieces, piece_of(tokenizer, generator.token()), ended);
 }
 
 int walk(int argc, char** argv) {

@@ -78,10 +78,12 @@ std::vector<Index> shown_indices(Index size, Index most) {
 }
 
 // What stands beside index i of an axis: the token where the axis counts tokens, else the number.
-std::string axis_label(const Axis& axis, Index i, const std::vector<std::string>& tokens) {
+std::string axis_label(const Axis& axis, Index i, const PrintOptions& options) {
+  const std::vector<std::string>& tokens = options.tokens;
   const Index count = static_cast<Index>(tokens.size());
   const bool keys = std::strcmp(axis.name, "key") == 0;
   const bool newest = std::strcmp(axis.name, "seq") == 0 || std::strcmp(axis.name, "query") == 0;
+  if (newest && axis.size == 1 && options.fed > 1) return "(all)";
   const Index token = keys ? i : count - axis.size + i;
   if ((keys || newest) && token >= 0 && token < count) {
     return label_text(tokens[static_cast<std::size_t>(token)]);
@@ -115,11 +117,11 @@ std::vector<Row> matrix_rows(const AnyTensor& tensor, Index matrix, const PrintO
       shown_indices(tensor.columns(), options.full ? all : options.max_columns);
   std::vector<Row> rows(1, Row{""});
   for (const Index column : columns) {
-    rows[0].push_back(column < 0 ? ".." : axis_label(tensor.axes.back(), column, options.tokens));
+    rows[0].push_back(column < 0 ? ".." : axis_label(tensor.axes.back(), column, options));
   }
   for (const Index row : shown_indices(row_axis.size, options.full ? all : options.max_rows)) {
     const bool has_label = tensor.rank() >= 2 && tensor.rows() > 0;
-    Row texts{row < 0 ? ".." : (has_label ? axis_label(row_axis, row, options.tokens) : "")};
+    Row texts{row < 0 ? ".." : (has_label ? axis_label(row_axis, row, options) : "")};
     for (const Index column : columns) {
       const bool shown = row >= 0 && column >= 0;
       const Index flat_row = matrix * row_axis.size + row;
@@ -197,6 +199,7 @@ Statistics statistics(const AnyTensor& tensor) {
 std::string statistics_text(const AnyTensor& tensor, int decimals) {
   const Statistics all = statistics(tensor);
   const int digits = tensor.whole_numbers() ? 0 : decimals;
+  if (all.count == 1 && tensor.rank() == 1) return "one number: " + number_text(tensor.value(0, 0), digits);
   std::string text = "min " + number_text(all.min, digits) + "  max " + number_text(all.max, digits) +
                      "  mean " + number_text(all.mean, decimals);
   if (all.finite == 0) text = "no finite number";
@@ -284,6 +287,8 @@ std::string label_text(const std::string& piece) {
   }
   return label;
 }
+
+std::string quoted(const std::string& piece) { return "\"" + label_text(piece) + "\""; }
 
 std::vector<std::string> label_texts(const std::vector<std::string>& pieces) {
   std::vector<std::string> labels;

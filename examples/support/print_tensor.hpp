@@ -53,6 +53,8 @@ Statistics statistics(const AnyTensor& tensor);
 struct PrintOptions {
   // All tokens so far. They label an axis "key", and the last of them an axis "seq" or "query".
   std::vector<std::string> tokens;
+  glassbox::Index fed =
+      0;  // so many of them are new: an axis "query" of 1 may be shared by all; 0: not known
   glassbox::Index head = 0;         // which matrix of [batch, head, ., .] is shown
   glassbox::Index max_rows = 7;     // of more rows the first and the last are shown
   glassbox::Index max_columns = 7;  // likewise
@@ -81,6 +83,7 @@ std::string pad_right(const std::string& text, int width);  // spaces after
 
 // A piece as a label: no control characters, not longer than a table can bear.
 std::string label_text(const std::string& piece);
+std::string quoted(const std::string& piece);  // the label in quotation marks
 std::vector<std::string> label_texts(const std::vector<std::string>& pieces);
 
 // "1.4 kB", "2.0 MB"

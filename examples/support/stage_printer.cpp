@@ -24,6 +24,7 @@ using glassbox::StageRow;
 
 constexpr int line_width = 100;
 constexpr std::size_t likeliest_shown = 6;
+constexpr char unbreakable = '\x01';  // a space where wrapped_text must not break the line
 
 // Where a new part of the model begins, and what it is called there.
 struct Section {
@@ -173,7 +174,8 @@ std::string wrapped_text(const std::string& text, const std::string& indent, int
   std::size_t begin = 0;
   while (begin < text.size()) {
     const std::size_t space = (std::min)(text.find(' ', begin), text.size());
-    const std::string word = text.substr(begin, space - begin);
+    std::string word = text.substr(begin, space - begin);
+    std::replace(word.begin(), word.end(), unbreakable, ' ');
     const bool empty = line.size() == indent.size();
     if (!empty && display_width(line) + 1 + display_width(word) > width) {
       result += line + "\n";
@@ -200,13 +202,16 @@ std::string StagePrinter::heading(const std::string& text) const {
   return options_.colours ? "\x1b[1;36m" + line + "\x1b[0m" : line;
 }
 
-void StagePrinter::begin_pass(Pass pass, const std::vector<std::string>& tokens) {
+void StagePrinter::begin_pass(Pass pass, const std::string& heading, const std::vector<std::string>& tokens,
+                              Index fed) {
   pass_ = pass;
+  heading_ = heading;
   tokens_ = tokens;
+  fed_ = fed;
   if (pass == Pass::decode) prefill_ = this_pass_;
   this_pass_.clear();
   previous_choosing_.clear();
-  others_announced_ = false;
+  summarising_ = false;
 }
 
 void StagePrinter::show(StageRecord& record) {
@@ -221,22 +226,38 @@ void StagePrinter::show(StageRecord& record) {
     return;
   }
   const StageRow& row = glassbox::stage_row(name);
-  const bool wanted = options_.stage.empty() || options_.stage == name;
-  if (wanted) {
-    if (options_.stage.empty()) print_section(name, record.layer);
-    const bool unchanged = options_.stage.empty() && print_unchanged(name, tensor);
-    if (!unchanged) {
-      print_head(record, tensor);
-      const bool explain = pass_ == Pass::prefill || row.group == StageGroup::choosing;
-      if (explain) print_explanation(row);
-      if (pass_ == Pass::prefill) print_sources(row);
-      if (pass_ == Pass::decode) print_difference(name, tensor);
-      print_values(tensor);
-      std::cout << "\n";
-    }
+  const bool everything = options_.stage.empty();
+  if (everything || options_.stage == name) {
+    print_pending_heading();
+    if (summarising_) std::cout << "\n";
+    summarising_ = false;
+    if (everything) print_section(name, record.layer);
+    const bool unchanged = everything && print_unchanged(name, tensor);
+    if (!unchanged) print_stage(record, tensor, row);
     ++shown_;
   }
   remember(name, tensor, row);
+}
+
+void StagePrinter::print_pending_heading() {
+  if (!heading_.empty()) std::cout << heading(heading_) << "\n\n";
+  heading_.clear();
+}
+
+// In the decode step what is new there; how the value is made was said in the prefill.
+void StagePrinter::print_stage(const StageRecord& record, const AnyTensor& tensor,
+                               const StageRow& row) const {
+  print_head(record, tensor);
+  if (pass_ == Pass::prefill) {
+    print_sources(row);
+    std::cout << quiet(wrapped_text(row.formula, "  "));
+    std::cout << wrapped_text(row.why, "  ");
+  } else {
+    print_difference(row.name, tensor);
+  }
+  std::cout << "  " << statistics_text(tensor) << "\n";
+  print_values(tensor);
+  std::cout << "\n";
 }
 
 void StagePrinter::remember(const std::string& name, const AnyTensor& tensor, const StageRow& row) {
@@ -270,12 +291,6 @@ void StagePrinter::print_head(const StageRecord& record, const AnyTensor& tensor
   const int used = display_width(name + what + where);
   const std::string gap(static_cast<std::size_t>((std::max)(2, line_width - used)), ' ');
   std::cout << emphasis(name) << what << gap << quiet(where) << "\n";
-  std::cout << "  " << statistics_text(tensor) << "\n";
-}
-
-void StagePrinter::print_explanation(const StageRow& row) const {
-  std::cout << quiet(wrapped_text(row.formula, "  "));
-  std::cout << wrapped_text(row.why, "  ");
 }
 
 // What it is made from, with the shapes those had: how the shape has changed.
@@ -283,7 +298,8 @@ void StagePrinter::print_sources(const StageRow& row) const {
   std::string text;
   for (const std::string& source : split_at_commas(row.from)) {
     const std::map<std::string, Seen>::const_iterator seen = this_pass_.find(source);
-    const std::string shape = seen == this_pass_.end() ? "" : " " + axes_text(seen->second.axes);
+    std::string shape = seen == this_pass_.end() ? "" : " " + axes_text(seen->second.axes);
+    std::replace(shape.begin(), shape.end(), ' ', unbreakable);
     text += (text.empty() ? "from " : ", ") + source + shape;
   }
   std::cout << quiet(wrapped_text(text, "  "));
@@ -311,11 +327,18 @@ void StagePrinter::print_difference(const std::string& name, const AnyTensor& te
 
 // Of numbers over the vocabulary the largest, since a corner of them says nothing.
 void StagePrinter::print_values(const AnyTensor& tensor) const {
+  if (tensor.rank() == 1 && tensor.columns() == 1) {
+    if (!tensor.whole_numbers()) return;
+    const std::string piece = options_.piece(static_cast<glassbox::TokenId>(tensor.value(0, 0)));
+    std::cout << "    the token " << quoted(piece) << "\n";
+    return;
+  }
   if (over_vocabulary(tensor) && !options_.full) {
     const std::vector<double> numbers = last_row(tensor);
     std::vector<std::string> pieces{"largest"};
     std::vector<std::string> values{""};
     for (const std::size_t id : largest(numbers, likeliest_shown)) {
+      if (numbers[id] == 0) continue;  // a probability of a token that was filtered out
       pieces.push_back(label_text(options_.piece(static_cast<glassbox::TokenId>(id))));
       values.push_back(number_text(numbers[id], 3));
     }
@@ -324,13 +347,9 @@ void StagePrinter::print_values(const AnyTensor& tensor) const {
   }
   PrintOptions options;
   options.tokens = tokens_;
+  options.fed = fed_;
   options.full = options_.full;
   std::cout << values_text(tensor, options);
-  const bool names_token = tensor.rank() == 1 && std::strcmp(tensor.axes[0].name, "draw") == 0;
-  if (names_token && std::strcmp(tensor.dtype, "i64") == 0) {
-    std::cout << "    which is "
-              << label_text(options_.piece(static_cast<glassbox::TokenId>(tensor.value(0, 0)))) << "\n";
-  }
 }
 
 // A filter that is off passes its input on: one line is enough.
@@ -356,17 +375,19 @@ void StagePrinter::summarise_layer(const StageRecord& record, const AnyTensor& t
         shares[static_cast<std::size_t>(key)] += tensor.value(newest, key) / static_cast<double>(heads);
     }
     const std::size_t most = largest(shares, 1)[0];
-    most_watched_ = label_text(tokens_[most]) + " " + number_text(shares[most], 2);
+    most_watched_ = quoted(tokens_[most]) + " (" + number_text(shares[most], 2) + ")";
   }
   if (name != "layer_output") return;
-  if (!others_announced_) {
-    std::cout << "-- The other layers do the same with weights of their own: one line each (--layer N shows "
-                 "one in full)\n\n";
+  print_pending_heading();
+  if (!summarising_) {
+    std::cout << "-- Other layers do the same with weights of their own: a line each (--layer N shows one in "
+                 "full)\n\n";
   }
-  others_announced_ = true;
-  std::cout << "layer " << record.layer << "   residual stream, root mean square "
-            << number_text(residual_rms_, 2) << " -> " << number_text(root_mean_square(tensor), 2)
-            << "   newest token looks most at " << most_watched_ << "\n";
+  summarising_ = true;
+  std::cout << "layer " << record.layer << "   residual stream, root mean square"
+            << pad_left(number_text(residual_rms_, 2), 5) << " -> "
+            << pad_left(number_text(root_mean_square(tensor), 2), 5) << "   newest token looks most at "
+            << most_watched_ << "\n";
 }
 
 }  // namespace examples

@@ -42,8 +42,10 @@ class StagePrinter {
  public:
   explicit StagePrinter(const StagePrinterOptions& options) : options_(options) {}
 
-  // What follows belongs to this forward pass. `tokens`: all pieces so far, those fed now last.
-  void begin_pass(Pass pass, const std::vector<std::string>& tokens);
+  // What follows belongs to this forward pass and comes under this heading. `tokens`: all pieces so far, the
+  // last `fed` of them fed now.
+  void begin_pass(Pass pass, const std::string& heading, const std::vector<std::string>& tokens,
+                  glassbox::Index fed);
   void show(glassbox::StageRecord& record);
 
   // How many stages were shown: 0 after a whole walk means that the wanted one does not exist here.
@@ -64,19 +66,23 @@ class StagePrinter {
 
   StagePrinterOptions options_;
   Pass pass_ = Pass::prefill;
+  std::string heading_;  // not printed yet
   std::vector<std::string> tokens_;
+  glassbox::Index fed_ = 0;
   std::map<std::string, Seen> prefill_, this_pass_;  // of the layer shown in full and outside the layers
   std::string previous_choosing_;                    // the stage before this one among those that choose
   double residual_rms_ = 0;
   std::string most_watched_;
-  bool others_announced_ = false;
+  bool summarising_ = false;  // the last line printed was that of a layer not shown in full
   glassbox::Index shown_ = 0;
   glassbox::Tensor<double> last_logits_;
 
+  void print_pending_heading();
   void remember(const std::string& name, const AnyTensor& tensor, const glassbox::StageRow& row);
   void print_section(const std::string& name, glassbox::Index layer) const;
+  void print_stage(const glassbox::StageRecord& record, const AnyTensor& tensor,
+                   const glassbox::StageRow& row) const;
   void print_head(const glassbox::StageRecord& record, const AnyTensor& tensor) const;
-  void print_explanation(const glassbox::StageRow& row) const;
   void print_sources(const glassbox::StageRow& row) const;
   void print_difference(const std::string& name, const AnyTensor& tensor) const;
   void print_values(const AnyTensor& tensor) const;
