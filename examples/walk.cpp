@@ -50,7 +50,8 @@ To stand inside a stage, in a debugger:
   (gdb) break glassbox::stage if $_streq(name, "scores")
   (gdb) run
   (gdb) up
-  (gdb) print scores)";
+  (gdb) print scores
+)";
 
 struct Arguments {
   examples::ModelArguments model;
@@ -99,7 +100,7 @@ void print_flow(const glassbox::ModelConfig& config, Index tokens) {
       {layers.c_str(), "", ""},
       {"   input_layernorm", stream, "all vectors to the same size"},
       {"   query, key, value_states", in_heads + std::to_string(config.head_dim) + "]",
-       "asked, offered, handed over; keys and values are cached"},
+       "asked, offered, handed over"},
       {"   scores -> attn_weights", in_heads + seq + "]", "who looks at whom: only here do tokens meet"},
       {"   context -> attn_output", stream, "what they get from there, added to the stream"},
       {"   post_attention_layernorm", stream, "all vectors to the same size"},
@@ -118,8 +119,9 @@ void print_flow(const glassbox::ModelConfig& config, Index tokens) {
   std::cout << "\n";
 }
 
-void print_pieces(const Arguments& arguments, const std::vector<TokenId>& ids,
+void print_prompt(const Arguments& arguments, const std::vector<TokenId>& ids,
                   const std::vector<std::string>& pieces) {
+  if (arguments.ids.empty()) std::cout << "  text       \"" << arguments.prompt << "\"\n";
   std::vector<std::string> names{"pieces"};
   std::vector<std::string> numbers{"input_ids"};
   for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -157,8 +159,7 @@ void print_introduction(const Arguments& arguments, const glassbox::ModelConfig&
                         const examples::StagePrinter& printer) {
   std::cout << printer.heading("The model and the prompt") << "\n\n";
   std::cout << examples::wrapped_text(model_text(config), "  ");
-  if (arguments.ids.empty()) std::cout << "  text       \"" << arguments.prompt << "\"\n";
-  print_pieces(arguments, ids, pieces);
+  print_prompt(arguments, ids, pieces);
   std::cout << "\n" << printer.heading("The way, with the sizes of this model and prompt") << "\n\n";
   print_flow(config, static_cast<Index>(ids.size()));
   std::cout << examples::wrapped_text(
@@ -228,6 +229,12 @@ void take_walk(const Arguments& arguments, const glassbox::Checkpoint<float>& ch
   options.piece = [tokenizer](TokenId id) { return piece_of(tokenizer, id); };
   examples::StagePrinter printer(options);
   const bool everything = arguments.stage.empty();
+  if (arguments.stage == "text" || arguments.stage == "pieces") {  // no tensors: they pass no stage()
+    const glassbox::StageRow& row = glassbox::stage_row(arguments.stage);
+    std::cout << row.name << "  " << row.axes << "\n" << examples::wrapped_text(row.why, "  ");
+    print_prompt(arguments, ids, pieces);
+    return;
+  }
   if (everything) print_introduction(arguments, checkpoint.causal_lm.config, ids, pieces, printer);
 
   glassbox::GenerationConfig config;  // greedy, so that every walk is the same

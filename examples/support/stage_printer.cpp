@@ -148,7 +148,7 @@ std::string unknown_stage_text(const std::string& name) {
     const std::string_view known = row.name;
     const bool contained = name.size() >= 3 && (known.find(name) != std::string_view::npos ||
                                                 name.find(known) != std::string_view::npos);
-    const bool close = edit_distance(known, name) <= (std::min)(std::size_t{3}, name.size() / 2);
+    const bool close = edit_distance(known, name) <= (std::min)(std::size_t{3}, name.size() / 3);
     if (contained || close) near += (near.empty() ? "" : ", ") + std::string(known);
     all += (all.empty() ? "" : ", ") + std::string(known);
   }
@@ -384,7 +384,7 @@ void StagePrinter::summarise_layer(const StageRecord& record, const AnyTensor& t
                  "full)\n\n";
   }
   summarising_ = true;
-  std::cout << "layer " << record.layer << "   residual stream, root mean square"
+  std::cout << "layer " << record.layer << "   residual stream (rms)"
             << pad_left(number_text(residual_rms_, 2), 5) << " -> "
             << pad_left(number_text(root_mean_square(tensor), 2), 5) << "   newest token looks most at "
             << most_watched_ << "\n";

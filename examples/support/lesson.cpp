@@ -1,0 +1,71 @@
+#include "support/lesson.hpp"
+
+#include <filesystem>
+#include <iostream>
+#include <optional>
+
+#include "support/command_line.hpp"
+#include "support/open_model.hpp"
+#include "support/stage_printer.hpp"
+
+namespace examples {
+namespace {
+
+// run_main takes a plain function, so what main knows waits here for it.
+const char* lesson_description = "";
+void (*lesson_show)(const Lesson& lesson) = nullptr;
+
+int run_opened(int argc, char** argv) {
+  const std::string program = std::filesystem::path(argc > 0 ? argv[0] : "example").filename().string();
+  ModelArguments arguments;
+  CommandLine command_line(program, lesson_description);
+  arguments.add_to(command_line);
+  command_line.footer(
+      "The source begins with what it shows and with the breakpoints worth setting. In a debugger:\n"
+      "  gdb --args " +
+      program + "\n");
+  if (const std::optional<int> exit_code = command_line.parse(argc, argv)) return *exit_code;
+
+  glassbox::Checkpoint<float> checkpoint = open_model<float>(arguments);
+  Lesson lesson;
+  lesson.tokenizer = open_tokenizer(arguments, checkpoint.causal_lm.config);
+  lesson.causal_lm = std::move(checkpoint.causal_lm);
+  lesson.eos_token_id = checkpoint.generation_config.eos_token_id;
+  lesson.text = "Once upon a time";
+  lesson.ids = lesson.tokenizer->encode_with_special_tokens(lesson.text);
+  for (const glassbox::TokenId id : lesson.ids) lesson.pieces.push_back(lesson.tokenizer->piece(id));
+  lesson.input_ids = ids_tensor(lesson.ids);
+  lesson_show(lesson);
+  return 0;
+}
+
+}  // namespace
+
+glassbox::Tensor<glassbox::TokenId> ids_tensor(const std::vector<glassbox::TokenId>& ids) {
+  const glassbox::Index seq = static_cast<glassbox::Index>(ids.size());
+  glassbox::Tensor<glassbox::TokenId> input_ids({{"batch", 1}, {"seq", seq}});
+  for (glassbox::Index i = 0; i < seq; ++i) input_ids(0, i) = ids[static_cast<std::size_t>(i)];
+  return input_ids;
+}
+
+glassbox::Tensor<std::int64_t> ones_mask(glassbox::Index seq) {
+  glassbox::Tensor<std::int64_t> attention_mask({{"batch", 1}, {"seq", seq}});
+  attention_mask.row(0).setOnes();
+  return attention_mask;
+}
+
+PrintOptions with_tokens(const std::vector<std::string>& tokens) {
+  PrintOptions options;
+  options.tokens = tokens;
+  return options;
+}
+
+void say(const std::string& text) { std::cout << "\n" << wrapped_text(text, "") << "\n"; }
+
+int run_lesson(int argc, char** argv, const char* description, void (*show)(const Lesson& lesson)) {
+  lesson_description = description;
+  lesson_show = show;
+  return run_main(argc, argv, run_opened);
+}
+
+}  // namespace examples

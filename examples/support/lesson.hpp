@@ -1,0 +1,44 @@
+// What the numbered examples share: open the model (the embedded one unless another is named), cut the
+// running text into tokens, and show something.
+//
+//   void show(const examples::Lesson& lesson) { ... }
+//   int main(int argc, char** argv) { return examples::run_lesson(argc, argv, "what is shown", show); }
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "glassbox/io/checkpoint.hpp"
+#include "glassbox/tokenizer.hpp"
+#include "support/print_tensor.hpp"
+
+namespace examples {
+
+struct Lesson {
+  glassbox::CausalLM<float> causal_lm;
+  std::unique_ptr<glassbox::Tokenizer> tokenizer;
+  std::vector<glassbox::TokenId> eos_token_id;
+
+  std::string text;                               // the running text: "Once upon a time"
+  std::vector<glassbox::TokenId> ids;             // its tokens, the begin token first
+  std::vector<std::string> pieces;                // as the vocabulary spells them
+  glassbox::Tensor<glassbox::TokenId> input_ids;  // [batch=1, seq], the same ids
+};
+
+// One text's ids as a tensor [batch=1, seq].
+glassbox::Tensor<glassbox::TokenId> ids_tensor(const std::vector<glassbox::TokenId>& ids);
+
+// Ones, as many as there are tokens in all: no padding. [batch=1, seq]
+glassbox::Tensor<std::int64_t> ones_mask(glassbox::Index seq);
+
+// Options for print_tensor that write these tokens beside the axes that count them.
+PrintOptions with_tokens(const std::vector<std::string>& tokens);
+
+// A sentence or two, cut into lines.
+void say(const std::string& text);
+
+// The whole main(): MODEL, --tokenizer and --help are understood; the exit code is returned.
+int run_lesson(int argc, char** argv, const char* description, void (*show)(const Lesson& lesson));
+
+}  // namespace examples
