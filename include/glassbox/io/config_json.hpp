@@ -294,7 +294,7 @@ class ConfigReader {
       const std::string neutral = refused.neutral;
       if (*object_.find(refused.key) == Json::parse(neutral)) continue;
       const std::string alternative = neutral == "null" ? "null" : "null or " + neutral;
-      refuse(refused.key, alternative + ": " + refused.meaning + " is not computed");
+      refuse(refused.key, alternative + " (not computed here: " + refused.meaning + ")");
     }
     if (object_.is_absent_or_null("layer_types")) return;
     const Json& layer_types = *object_.find("layer_types");
