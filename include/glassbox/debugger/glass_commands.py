@@ -1,0 +1,643 @@
+"""The commands `glass ...`, the same in gdb and lldb. What a debugger must offer: class Debugger in
+glassbox_gdb.py and glassbox_lldb.py."""
+import os
+import re
+
+import expected
+import lens
+import npy
+import tour
+from compare import compare
+from heat_map import heat_map
+from stage_source import source_of
+from tensor_view import Garbage, Mistake, exact, limits, number, split_slice
+from value_views import element_of, has_view, view_of
+from where import Where
+
+COMMANDS = {
+    'stages': ('glass stages', 'Where you are on the way from text to token: done, here, to come.'),
+    'next': ('glass next [STAGE] [--layer N]',
+             'Runs to the next stage, or to the next STAGE, and stops on its own line with its value complete. '
+             'Starts the program if it is not running.'),
+    'break': ('glass break STAGE [--layer N] [--seq N] [--hit N] [--if EXPR] [--head N] [--position N]',
+              'Stops whenever STAGE is passed. --layer: in that layer only; --seq: only if the axis seq or query has '
+              'N elements (or ">=N"); --hit: at the N-th time that all this is so; --if: only if EXPR, looked at on '
+              'that line, is true. --head and --position choose what is printed there.'),
+    'back': ('glass back', 'To the stage before this one: starts the program again and runs there, counting stages.'),
+    'show': ('glass show [T[SLICE]]', 'The numbers of a tensor: scores, scores[0, 3], scores[0, :, 2, 0:4].'),
+    'heat': ('glass heat [T[SLICE]] [--plain]', 'A tensor as a picture; attention has the tokens at both axes.'),
+    'stats': ('glass stats [T[SLICE]]', 'Statistics over all elements, in double, with eight digits.'),
+    'find': ('glass find nan|inf|constant [T[SLICE]]',
+             'Where the NaN, the infinities, the rows of equal numbers are; without T in every tensor in sight.'),
+    'diff': ('glass diff A B [--tolerance X]',
+             'Compares two tensors, slices or .npy files: first and largest difference, and what it looks like: a '
+             'constant shift, a transposition, a permutation, the rounding of half precision.'),
+    'dump': ('glass dump T[SLICE] FILE.npy', 'Writes a tensor for NumPy. `glass limits dump=N` allows more bytes.'),
+    'tokens': ('glass tokens', 'The tokens of the current input: position, id, piece.'),
+    'why': ('glass why [STAGE]', 'What a stage is for, its formula, and why its shape is what it is.'),
+    'expect': ('glass expect [FOLDER]',
+               'Compares the value at this stop with a reference (FOLDER holds index.json and .npy files).'),
+    'lens': ('glass lens [T[SLICE]] [--top N] [--position N]',
+             'What the model would say if it stopped here: the top tokens of a hidden state after the final norm '
+             'and the LM head, computed in the debugger.'),
+    'notes': ('glass notes FILE.md', 'Appends this stop to a file: stage, shapes, a corner of numbers, source line.'),
+    'mute': ('glass mute', 'Disables all breakpoints; `glass unmute` enables those again.'),
+    'unmute': ('glass unmute', 'Enables what `glass mute` disabled.'),
+    'set': ('glass set T[INDICES] VALUE', 'Changes one number of a tensor; the program goes on with it.'),
+    'tour': ('glass tour [N|list]', 'Runs to the next must-see place and tells what to look at there.'),
+    'limits': ('glass limits [NAME=N ...]', 'Shows or sets how much is read and printed; 0 is no limit.'),
+    'help': ('glass help [COMMAND]', 'This, or more about one command.'),
+}
+
+HELP = '''glassbox: see, step and check the tensors of a language model.
+
+Every value on the way from text to token has a name, its stage: `glass stages` lists them in order. The name is
+the variable, too: `p scores` prints the tensor, `p model.layers[0].self_attn.q_proj.weight` a weight.
+
+A first session:
+  glass next              start, stop at the first stage: input_ids
+  glass next scores       run on to the attention scores of layer 0
+  glass why               what they are and why their shape is [batch, head, query, key]
+  glass heat scores[0, 0] head 0 as a picture, tokens at both axes
+  glass back              to the stage before
+
+Commands (`glass help NAME` tells more):
+''' + '\n'.join('  %-10s %s' % (name, text.split('. ')[0].split(': ')[0].rstrip('.'))
+                for name, (_, text) in COMMANDS.items()) + '''
+
+T is a tensor, a weight or an Eigen matrix in this function or a caller; left out, it is the value of the stage
+at this stop. SLICE counts from 0: [0, 3] one head, [:, :, 2] one query of all, [0, 0, 0:4] a part.
+`step` enters only lines of glassbox and of your program; finish, next, up, down work as always.'''
+
+
+def split_words(text):
+    """Words at blanks that are not inside brackets or quotes."""
+    words, word, depth, quote = [], '', 0, ''
+    for letter in text:
+        if quote:
+            quote = '' if letter == quote else quote
+            word += '' if not quote and letter in '\'"' else letter
+        elif letter in '\'"':
+            quote = letter
+        elif letter.isspace() and depth == 0:
+            if word:
+                words.append(word)
+            word = ''
+        else:
+            depth += {'[': 1, '(': 1, ']': -1, ')': -1}.get(letter, 0)
+            word += letter
+    return words + [word] if word else words
+
+
+def take_options(words, known):
+    """({name: text}, the other words); options are --name VALUE, --name=VALUE; known[name] False: no value."""
+    options, rest, i = {}, [], 0
+    while i < len(words):
+        word = words[i]
+        if word.startswith('--'):
+            name, equals, value = word[2:].partition('=')
+            if name not in known:
+                raise Mistake('%s is not known; known are: %s'
+                              % (word, ' '.join('--' + k for k in known) or 'no options'))
+            if known[name] and not equals:
+                i += 1
+                if i >= len(words):
+                    raise Mistake('--%s needs a value' % name)
+                value = words[i]
+            options[name] = value
+        else:
+            rest.append(word)
+        i += 1
+    return options, rest
+
+
+def whole(text, what):
+    try:
+        return int(text)
+    except ValueError:
+        raise Mistake('%s: expected a whole number, got %s' % (what, text)) from None
+
+
+class Glass:
+    def __init__(self, debugger):
+        self.debugger = debugger
+        self.where = Where(debugger)
+        self.expected = expected.Expected(self.where)
+        self.tour = tour.Tour(self)
+        self.muted = []
+
+    def run(self, text):
+        words = split_words(text)
+        if not words:
+            words = ['help']
+        name, words = words[0], words[1:]
+        if name not in COMMANDS:
+            raise Mistake('no command is called %s; there are: %s' % (name, ', '.join(COMMANDS)))
+        getattr(self, 'do_' + name)(words)
+
+    def complete(self, text, word):
+        words = text.split()
+        if len(words) <= 1 and not text.endswith(' '):
+            return [name for name in COMMANDS if name.startswith(word)]
+        if words[0] in ('next', 'break', 'why'):
+            return [name for name in self.where.source().names if name.startswith(word)]
+        return [name for name in COMMANDS if name.startswith(word)] if words[0] == 'help' else []
+
+    def say(self, text):
+        self.debugger.print(text)
+
+    # ---- finding tensors ----
+    def view(self, text):
+        """The view that `scores[0, 1]`, `this->weight` or `file.npy` names."""
+        if text.endswith('.npy'):
+            return npy.read(text)
+        base, indices = split_slice(text)
+        if indices is not None:
+            view = self.named(base, required=False)
+            if view is not None:
+                return view.slice(indices)
+        return self.named(text)
+
+    def named(self, text, required=True):
+        value = None
+        if re.match(r'^\w+$', text):
+            value, frame = self.where.find_variable(text)
+            if value is not None and not any(text == name for name, _ in frame.locals()):
+                if frame.variable('this') is None or frame.variable('this').target().field(text) is None:
+                    raise Mistake('%s is not computed yet at this line' % text)
+        if value is None:
+            try:
+                value = self.debugger.evaluate(text)
+            except Mistake:
+                if required:
+                    raise
+                return None
+        if value.is_pointer() and has_view(value.target().type_name()):
+            value = value.target()
+        if not has_view(value.type_name()) and not value.type_name().startswith(('glassbox::StageRecord', 'Eigen::')):
+            if required:
+                raise Mistake('%s is a %s, not a tensor' % (text, value.type_name()))
+            return None
+        return view_of(value, text)
+
+    def view_or_here(self, words, command):
+        """The tensor that is named, else the value at this stop."""
+        if len(words) > 1:
+            raise Mistake('one tensor is wanted: %s' % COMMANDS[command][0])
+        if words:
+            return self.view(words[0])
+        here = self.where.here_or_refuse()
+        if here.at is None:
+            raise Mistake('no stage is complete on this line: name a tensor, or `glass next`')
+        return view_of(here.value(), here.at.tensor)
+
+    # ---- the way ----
+    def do_stages(self, words):
+        source = self.where.source()
+        names = source.passed_names()
+        here = self.where.here() if self.debugger.is_running() else None
+        place = (here.at or here.coming or here.last) if here else None
+        position = names.index(place.stage) if place and place.stage in names else None
+        if here is None:
+            self.say('The program has not reached a stage yet; `glass next` runs to the first one.')
+        else:
+            step = self.where.step()
+            pass_text = '' if step is None else ', prefill' if step == 0 else ', decode step %d' % step
+            how = 'at' if here.at else 'before' if here.coming else 'after'
+            self.say('%s the stage %s%s%s' % (how, place.stage,
+                                            '' if here.layer < 0 else ', layer %d' % here.layer, pass_text))
+        group = None
+        for i, name in enumerate(names):
+            row = source.row(name)
+            if row and row.group != group:
+                group = row.group
+                self.say({'input': 'before the layers', 'layer': 'in every layer', 'head': 'after the layers',
+                          'choosing': 'choosing the token'}.get(group, group))
+            mark = ' '
+            if position is not None:
+                mark = 'done' if i < position else ('=>' if here.at else '->') if i == position else ''
+            self.say('  %4s %-26s %s' % (mark, name, row.axes if row else ''))
+
+    def wanted_lines(self, stage):
+        source = self.where.source()
+        if stage is None:
+            return source.lines
+        lines = source.lines_of(stage)
+        if lines:
+            return lines
+        row = source.row(stage)
+        if row:
+            raise Mistake('%s passes no stage() here%s' % (stage, ': ' + row.when if row.when else ''))
+        near = [name for name in source.names if stage in name or name in stage]
+        raise Mistake('no stage is called %s%s; `glass stages` lists them'
+                      % (stage, ' (did you mean %s?)' % ', '.join(near) if near else ''))
+
+    def layer_at(self, line):
+        if line.layer.lstrip('-').isdigit():
+            return int(line.layer)
+        value = self.debugger.frames()[0].variable('layer')
+        return value.integer() if value is not None else -1
+
+    def run_to(self, lines, wanted, start=None):
+        """Runs until `wanted` accepts one of the lines; tells where the program then stands."""
+        reached = []
+
+        def decide(line):
+            if wanted(line):
+                reached.append(line)
+                return True
+            return False
+        stops = self.debugger.set_stops(lines, decide, keep=False)
+        try:
+            (start or self.debugger.resume)()
+        finally:
+            self.debugger.remove_stops(stops)
+        if not self.debugger.is_running():
+            self.say('The program has ended.')
+        elif reached:
+            self.tell_stop()
+        else:
+            self.say('Stopped before, by something else.')
+        return bool(reached)
+
+    def tell_stop(self):
+        here = self.where.here()
+        self.debugger.show_place()
+        if here and here.at:
+            self.say('%s: %s' % (here.words(), view_of(here.value()).summary()))
+
+    def do_next(self, words):
+        options, words = take_options(words, {'layer': True})
+        if len(words) > 1:
+            raise Mistake('one stage is wanted: %s' % COMMANDS['next'][0])
+        if self.debugger.is_core():
+            raise Mistake('a core file is a photograph: it cannot run')
+        lines = self.wanted_lines(words[0] if words else None)
+        layer = whole(options['layer'], '--layer') if 'layer' in options else None
+        self.run_to(lines, lambda line: layer is None or self.layer_at(line) == layer)
+
+    def do_break(self, words):
+        options, words = take_options(words, {'layer': True, 'seq': True, 'hit': True, 'if': True, 'head': True,
+                                             'position': True})
+        if len(words) != 1:
+            raise Mistake('which stage? %s' % COMMANDS['break'][0])
+        lines = self.wanted_lines(words[0])
+        condition = StageCondition(self, options)
+        stops = self.debugger.set_stops(lines, condition, keep=True)
+        numbers = ', '.join(map(str, self.debugger.numbers(stops)))
+        places = ', '.join('%s:%d' % (os.path.basename(line.file), line.line) for line in lines)
+        self.say('Breakpoint %s: stage %s at %s%s' % (numbers, words[0], places, condition.text()))
+
+    def do_back(self, words):
+        refusal = self.debugger.can_run()
+        if refusal:
+            raise Mistake('cannot go back: %s' % refusal)
+        self.where.here_or_refuse()
+        count = self.where.count()
+        if count == 0:
+            raise Mistake('this is the first stage: there is none before it')
+        name, layer = self.where.last_passed()
+        silenced = [one for one in self.debugger.breakpoints() if self.debugger.is_enabled(one)]
+        for one in silenced:
+            self.debugger.enable(one, False)
+        try:
+            restart = self.debugger.restart
+            if count > 1:
+                self.pass_stages(count - 1)
+                restart = self.debugger.resume
+            self.run_to(self.where.source().lines, lambda line: True, restart)
+        finally:
+            for one in silenced:
+                self.debugger.enable(one, True)
+        here = self.where.here()
+        if here is None or here.at is None or (here.at.stage, here.layer) != (name, layer):
+            self.say('Warning: this run differs from the one before, where stage %s came here.' % name)
+
+    def pass_stages(self, count):
+        """Restarts and stops inside the `count`-th call of stage()."""
+        stops = self.debugger.skip_stages(count - 1)
+        try:
+            self.debugger.restart()
+        finally:
+            self.debugger.remove_stops(stops)
+
+    # ---- looking ----
+    def do_show(self, words):
+        view = self.view_or_here(words, 'show')
+        self.say('%s %s' % (view.label, view.summary()))
+        words_of_rows = self.where.words_for(view.axes[-2]) if len(view.axes) >= 2 else None
+        lines = view.rows_text()
+        margin = max([len(label) for label, _ in lines] or [0])
+        for row, (label, text) in enumerate(lines):
+            word = ''
+            if words_of_rows and label != '[...]':
+                word = '  ' + words_of_rows[view.row_index(row)[-1]]
+            self.say('  %s %s%s' % (label.ljust(margin), text, word))
+
+    def do_heat(self, words):
+        options, words = take_options(words, {'plain': False})
+        view = self.view_or_here(words, 'heat')
+        rows = self.where.words_for(view.axes[-2]) if len(view.axes) >= 2 else None
+        columns = self.where.words_for(view.axes[-1])
+        self.say(heat_map(view, self.debugger.colour() and 'plain' not in options, rows, columns))
+
+    def do_stats(self, words):
+        view = self.view_or_here(words, 'stats')
+        statistics, _ = view.statistics(None, squares=True)
+        self.say('%s %s' % (view.label, view.type_text()))
+        self.say('  elements %d, %d bytes at 0x%x, %s' % (
+            view.size, view.size * view.element.bytes, view.address,
+            'row after row' if view.is_row_major() else 'with gaps or in another order than rows'))
+        if statistics.minimum is None:
+            self.say('  no finite number; nan %d, +inf %d, -inf %d'
+                     % (statistics.nan, statistics.plus_inf, statistics.minus_inf))
+            return
+        mean = statistics.mean
+        variance = max(0.0, statistics.sum_of_squares / statistics.finite - mean * mean)
+        self.say('  min %s  max %s  sum %s  mean %s  std %s' % (
+            exact(statistics.minimum), exact(statistics.maximum), exact(statistics.sum), exact(mean),
+            exact(variance ** 0.5)))
+        self.say('  nan %d, +inf %d, -inf %d' % (statistics.nan, statistics.plus_inf, statistics.minus_inf))
+
+    def do_find(self, words):
+        kinds = {'nan': 'NaN', 'inf': 'infinity', 'constant': 'row of equal numbers'}
+        if not words or words[0] not in kinds or len(words) > 2:
+            raise Mistake('what? %s' % COMMANDS['find'][0])
+        views = [self.view(words[1])] if len(words) == 2 else list(self.views_in_sight())
+        found = 0
+        for view in views:
+            places = find_places(view, words[0])
+            if places:
+                found += 1
+                more = ', ...' if len(places) > 5 else ''
+                self.say('%s %s: %s at %s%s' % (view.label, view.type_text(), kinds[words[0]],
+                                                ', '.join(places[:5]), more))
+        if not found:
+            self.say('no %s in %s' % (kinds[words[0]], views[0].label if len(views) == 1
+                                      else '%d tensors' % len(views)))
+
+    def views_in_sight(self):
+        """Tensors among the variables of the selected function and its callers."""
+        seen = set()
+        for frame in self.debugger.frames()[self.debugger.selected_frame().number:]:
+            for name, value in frame.locals():
+                try:
+                    if not has_view(value.type_name()) or value.address() in seen:
+                        continue
+                    seen.add(value.address())
+                    view = view_of(value, name)
+                except Garbage:
+                    continue
+                if 0 < view.size <= limits.statistics:
+                    yield view
+
+    def do_diff(self, words):
+        options, words = take_options(words, {'tolerance': True})
+        if len(words) != 2:
+            raise Mistake('two tensors are wanted: %s' % COMMANDS['diff'][0])
+        try:
+            tolerance = float(options.get('tolerance', 1e-5))
+        except ValueError:
+            raise Mistake('--tolerance: expected a number, got %s' % options['tolerance']) from None
+        self.say(compare(self.view(words[0]), self.view(words[1]), tolerance))
+
+    def do_dump(self, words):
+        if len(words) != 2 or not words[1].endswith('.npy'):
+            raise Mistake('what, and into which .npy file? %s' % COMMANDS['dump'][0])
+        view = self.view(words[0])
+        path = os.path.expanduser(words[1])
+        try:
+            written = npy.write(view, path)
+        except OSError as error:
+            raise Mistake('%s: %s' % (path, error.strerror)) from None
+        self.say('%s: %s, %d bytes' % (words[1], view.type_text(), written))
+
+    def do_tokens(self, words):
+        pieces = self.where.pieces()
+        ids, _ = self.where.find_variable('input_ids')
+        numbers = []
+        if ids is not None:
+            try:
+                view = view_of(ids)
+                numbers = list(view.row([0] * (len(view.axes) - 1))) if view.size else []
+            except Garbage:
+                pass
+        if not pieces and not numbers:
+            raise Mistake('the tokens are not known here: stop inside a forward pass (`glass next`)')
+        if len(pieces) != len(numbers):
+            pieces, numbers = (pieces, []) if pieces and not numbers else ([], numbers)
+        for i in range(max(len(pieces), len(numbers))):
+            self.say('  %4d  %6s  %s' % (i, numbers[i] if numbers else '', pieces[i] if pieces else ''))
+
+    def do_why(self, words):
+        here = self.where.here() if self.debugger.is_running() else None
+        if words:
+            name = words[0]
+        else:
+            here = self.where.here_or_refuse()
+            name = (here.at or here.coming or here.last).stage
+        source = self.where.source()
+        row = source.row(name)
+        if row is None:
+            self.wanted_lines(name)
+            raise Mistake('stage_table.hpp in %s has no row for %s' % (source.folder, name))
+        self.say('%s %s' % (name, row.axes))
+        if here and here.at and here.at.stage == name:
+            self.say('  here          %s' % view_of(here.value()).type_text())
+        for word, text in (('formula', row.formula), ('from', row.source), ('made by', row.module),
+                           ('why', row.why), ('transformers', row.transformers), ('llama.cpp', row.llama_cpp),
+                           ('only with', row.when)):
+            if text:
+                self.say('\n'.join(wrapped('  %-13s ' % word, text)))
+
+    def do_expect(self, words):
+        if words:
+            self.expected.open(words[0])
+        self.say(self.expected.text(self.where.here_or_refuse()))
+
+    def do_lens(self, words):
+        options, words = take_options(words, {'top': True, 'position': True})
+        view = self.view_or_here(words, 'lens')
+        here = self.where.here()
+        already = not words and here is not None and here.at is not None and here.at.stage == 'norm'
+        position = whole(options['position'], '--position') if 'position' in options else None
+        self.say(lens.lens(self.where, view, already, whole(options.get('top', '5'), '--top'), position))
+
+    def do_notes(self, words):
+        if len(words) != 1:
+            raise Mistake('into which file? %s' % COMMANDS['notes'][0])
+        here = self.where.here_or_refuse()
+        frame = self.debugger.frames()[0] if here.at is None else here.frame
+        lines = ['## %s' % here.words(), '',
+                 '%s:%d `%s`' % (os.path.basename(frame.file), frame.line, self.debugger.source_line(frame)), '']
+        if here.at is not None:
+            view = view_of(here.value(), here.at.tensor)
+            lines += ['`%s %s`' % (view.label, view.summary()), '', '```']
+            lines += ['%s %s' % line for line in view.rows_text()] + ['```', '']
+            row = self.where.source().row(here.at.stage)
+            lines += ['`%s`' % row.formula, '', row.why, ''] if row else []
+        for name, value in here.frame.locals():
+            try:
+                if has_view(value.type_name()):
+                    lines.append('- %s `%s`' % (name, view_of(value).type_text()))
+            except Garbage:
+                continue
+        try:
+            with open(os.path.expanduser(words[0]), 'a', encoding='utf-8') as file:
+                file.write('\n'.join(lines) + '\n\n')
+        except OSError as error:
+            raise Mistake('%s: %s' % (words[0], error.strerror)) from None
+        self.say('%s: %s added' % (words[0], here.words()))
+
+    # ---- changing ----
+    def do_mute(self, words):
+        new = [one for one in self.debugger.breakpoints() if self.debugger.is_enabled(one)]
+        for one in new:
+            self.debugger.enable(one, False)
+        self.muted += new
+        self.say('%d breakpoints disabled; `glass unmute` enables them again' % len(new))
+
+    def do_unmute(self, words):
+        for one in self.muted:
+            self.debugger.enable(one, True)
+        self.say('%d breakpoints enabled' % len(self.muted))
+        self.muted = []
+
+    def do_set(self, words):
+        base, indices = split_slice(words[0]) if len(words) == 2 else ('', None)
+        if indices is None:
+            raise Mistake('which element, and to what? %s' % COMMANDS['set'][0])
+        view = self.named(base)
+        element = view.slice(indices)
+        if element.size != 1 or ':' in indices or len(indices.split(',')) != len(view.axes):
+            raise Mistake('%s names %d elements, one is wanted: give %d indices'
+                          % (words[0], element.size, len(view.axes)))
+        if self.debugger.is_core():
+            raise Mistake('a core file is a photograph: it cannot be changed')
+        try:
+            value = float(words[1]) if view.element.floating else int({'true': 1, 'false': 0}.get(words[1], words[1]))
+            data = view.element.encode(value)
+        except (ValueError, OverflowError, ArithmeticError) as error:
+            raise Mistake('%s is no %s' % (words[1], view.element.short)) from error
+        except Exception as error:  # struct.error: out of range
+            raise Mistake('%s does not fit %s' % (words[1], view.element.short)) from error
+        before = element.element_at([0])
+        self.debugger.write(element.address, data)
+        self.say('%s was %s, is %s' % (words[0], exact(before), exact(element.element_at([0]))))
+
+    def do_limits(self, words):
+        for word in words:
+            name, equals, value = word.partition('=')
+            limits.set(name, value if equals else '')
+        for name, meaning in limits.MEANINGS.items():
+            value = getattr(limits, name)
+            self.say('  %-10s %10s  %s' % (name, value if value < 1 << 60 else 'none', meaning))
+
+    def do_tour(self, words):
+        self.tour.run(words)
+
+    def do_help(self, words):
+        if not words:
+            self.say(HELP)
+            return
+        if words[0] not in COMMANDS:
+            raise Mistake('no command is called %s; there are: %s' % (words[0], ', '.join(COMMANDS)))
+        usage, text = COMMANDS[words[0]]
+        self.say('%s\n%s' % (usage, '\n'.join(wrapped('  ', text))))
+
+
+class StageCondition:
+    """Whether `glass break` stops at a stage it has come to."""
+
+    def __init__(self, glass, options):
+        self.glass, self.options, self.hits = glass, options, 0
+        self.layer = whole(options['layer'], '--layer') if 'layer' in options else None
+        self.hit = whole(options['hit'], '--hit') if 'hit' in options else None
+        self.chosen = [(name, whole(options[name], '--' + name)) for name in ('head', 'position') if name in options]
+        self.seq = None
+        if 'seq' in options:
+            match = re.match(r'^(>=|<=|>|<|=|==)?(\d+)$', options['seq'])
+            if not match:
+                raise Mistake('--seq: expected a number or ">=N", got %s' % options['seq'])
+            self.seq = (match.group(1) or '==', int(match.group(2)))
+
+    def text(self):
+        words = ['%s %s' % (name, self.options[name]) for name in ('layer', 'seq', 'hit', 'if')
+                 if name in self.options]
+        return (', only ' + ', '.join(words)) if words else ''
+
+    def __call__(self, line):
+        if self.layer is not None and self.glass.layer_at(line) != self.layer:
+            return False
+        if self.seq is not None and not self.seq_fits():
+            return False
+        if 'if' in self.options and not self.is_true():
+            return False
+        self.hits += 1
+        if self.hit is not None and self.hits != self.hit:
+            return False
+        if self.chosen:
+            self.print_chosen()
+        return True
+
+    def view(self):
+        here = self.glass.where.here()
+        return view_of(here.value(), here.at.tensor)
+
+    def seq_fits(self):
+        sign, wanted = self.seq
+        for axis in self.view().axes:
+            if axis.name in ('seq', 'query'):
+                size = axis.size
+                return {'==': size == wanted, '=': size == wanted, '>=': size >= wanted, '<=': size <= wanted,
+                        '>': size > wanted, '<': size < wanted}[sign]
+        return False
+
+    def is_true(self):
+        try:
+            return self.glass.debugger.evaluate(self.options['if']).integer() != 0
+        except (Mistake, Garbage) as error:
+            self.glass.say('--if %s cannot be decided here: %s' % (self.options['if'], error))
+            return True
+
+    def print_chosen(self):
+        try:
+            view = self.view()
+            names = {'head': ('head', 'kv_head'), 'position': ('seq', 'query')}
+            indices = []
+            for axis in view.axes:
+                number_of = [n for option, n in self.chosen if axis.name in names[option]]
+                indices.append(str(number_of[0]) if number_of else ':')
+            part = view.slice(', '.join(indices))
+            self.glass.say('%s %s' % (part.label, part.summary()))
+            for label, text in part.rows_text():
+                self.glass.say('  %s %s' % (label, text))
+        except (Mistake, Garbage) as error:
+            self.glass.say('%s' % error)
+
+
+def find_places(view, kind, most=6):
+    """The first places as '(0, 3, 2)'; of rows of equal numbers '(0, 3, :)'."""
+    places = []
+    for index, row in view.loaded().rows():
+        if kind == 'constant':
+            if len(row) > 1 and row.count(row[0]) == len(row):
+                places.append('(%s)' % ', '.join(map(str, index + [':'])))
+        elif not view.element.floating:
+            return []
+        elif sum(row) - sum(row) != 0:  # something not finite in it
+            wanted = (lambda x: x != x) if kind == 'nan' else (lambda x: abs(x) == float('inf'))
+            places += ['(%s)' % ', '.join(map(str, index + [i])) for i, x in enumerate(row) if wanted(x)]
+        if len(places) >= most:
+            break
+    return places[:most]
+
+
+def wrapped(prefix, text, width=100):
+    line = prefix
+    for word in text.split():
+        if len(line) + len(word) > width and line.strip():
+            yield line.rstrip()
+            line = ' ' * len(prefix)
+        line += word + ' '
+    yield line.rstrip()

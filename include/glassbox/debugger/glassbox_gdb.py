@@ -1,0 +1,360 @@
+"""glassbox in gdb: printers for tensors, stepping rules, the commands `glass ...`.
+
+    (gdb) source include/glassbox/debugger/glassbox_gdb.py
+    (gdb) help glass
+
+Reads memory only and never runs a function of the program: it works alike on a core file and over gdbserver.
+"""
+import os
+import sys
+
+import gdb
+import gdb.printing
+
+_here = os.path.dirname(os.path.abspath(__file__))
+if _here not in sys.path:
+    sys.path.insert(0, _here)
+_writes_bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # this folder is for headers
+import glass_commands
+import stage_source
+import step_rules
+import value_views
+from tensor_view import Garbage, Mistake
+sys.dont_write_bytecode = _writes_bytecode
+
+
+def read_memory(address, count):
+    try:
+        return gdb.selected_inferior().read_memory(address, count)
+    except (gdb.error, OverflowError):
+        raise Garbage('not readable: nothing lies at 0x%x (freed, or never set?)' % (address % (1 << 64))) from None
+
+
+class Value:
+    """A gdb.Value as value_views wants it."""
+    read = staticmethod(read_memory)
+
+    def __init__(self, value):
+        try:
+            if value.type.strip_typedefs().code in (gdb.TYPE_CODE_REF, gdb.TYPE_CODE_RVALUE_REF):
+                value = value.referenced_value()
+        except gdb.error as error:
+            raise Garbage(str(error)) from None
+        self.value = value
+
+    def type_name(self):
+        return str(self.value.type.strip_typedefs().unqualified())
+
+    def is_pointer(self):
+        return self.value.type.strip_typedefs().code == gdb.TYPE_CODE_PTR
+
+    def field(self, name):
+        try:
+            return Value(self.value[name])
+        except gdb.error:
+            return None
+
+    def index(self, i):
+        return Value(self.value[i])
+
+    def integer(self):
+        try:
+            return int(self.value)
+        except (gdb.error, OverflowError) as error:
+            raise Garbage(str(error)) from None
+
+    def address(self):
+        return int(self.value.address)
+
+    def byte_size(self):
+        return self.value.type.sizeof
+
+    def target(self):
+        return Value(self.value.dereference())
+
+    def text(self):
+        try:
+            return self.value.format_string(max_elements=50)
+        except gdb.error as error:
+            return '<%s>' % error
+
+
+# ---- printers ----
+def _variables_in(frame):
+    block = frame.block()
+    while block is not None:
+        for symbol in block:
+            if symbol.is_variable and not symbol.is_argument:
+                yield symbol
+        if block.function is not None:
+            return
+        block = block.superblock
+
+
+def unfinished_line(value):
+    """The line that makes this local variable, if the program has not got past it; else None. Until then the
+    memory holds what an earlier function left there, often a tensor that looks sound."""
+    try:
+        frame = gdb.selected_frame()
+        line = frame.find_sal().line
+        for symbol in _variables_in(frame):
+            if symbol.symtab is None or symbol.line > line + 300 or not value.address:
+                continue
+            if line <= symbol.line or line <= stage_source.statement_end(symbol.symtab.fullname(), symbol.line):
+                if Value(frame.read_var(symbol)).value.address == value.address:
+                    return symbol.line
+    except (gdb.error, RuntimeError, Garbage):
+        pass
+    return None
+
+
+class TensorPrinter:
+    """A summary line, and rows below it."""
+
+    def __init__(self, value):
+        self.value = value
+        self.unfinished = unfinished_line(value)
+
+    def to_string(self):
+        if self.unfinished:
+            return '<not computed yet: line %d makes it>' % self.unfinished
+        try:
+            return value_views.summary(Value(self.value))
+        except (gdb.error, OverflowError, RecursionError) as error:
+            return '<%s>' % error
+
+    def children(self):
+        if self.unfinished:
+            return
+        try:
+            name = str(self.value.type.strip_typedefs().unqualified())
+            if value_views.has_view(name) or value_views.RECORD.match(name):
+                yield from value_views.view_of(Value(self.value)).rows_text()
+        except (Garbage, gdb.error, OverflowError, RecursionError):
+            return
+
+
+def _lookup(value):
+    value_type = value.type.strip_typedefs()
+    if value_type.code in (gdb.TYPE_CODE_REF, gdb.TYPE_CODE_RVALUE_REF):
+        value_type = value_type.target().strip_typedefs()
+        if value_views.is_shown(str(value_type.unqualified())):
+            try:
+                return TensorPrinter(value.referenced_value())
+            except gdb.error:
+                return None
+        return None
+    if value_type.code == gdb.TYPE_CODE_STRUCT and value_views.is_shown(str(value_type.unqualified())):
+        return TensorPrinter(value)
+    return None
+
+
+_lookup.name, _lookup.enabled = 'glassbox', True
+
+
+# ---- what the commands need ----
+class Frame:
+    def __init__(self, frame, number):
+        self.frame, self.number = frame, number
+        sal = frame.find_sal()
+        self.file = sal.symtab.fullname() if sal.symtab else ''
+        self.line = sal.line
+        self.function = frame.name() or ''
+        function = frame.function()
+        self.function_line = function.line if function else 0
+
+    def variable(self, name):
+        """A variable or a member of *this; None where there is none."""
+        try:
+            return Value(self.frame.read_var(name))
+        except (ValueError, gdb.error, Garbage):
+            pass
+        try:
+            return Value(self.frame.read_var('this').dereference()[name])
+        except (ValueError, gdb.error, Garbage):
+            return None
+
+    def locals(self):
+        """(name, value) of the arguments and of the variables that are complete."""
+        block, seen = self.frame.block(), set()
+        while block is not None:
+            for symbol in block:
+                if (symbol.is_variable or symbol.is_argument) and symbol.name not in seen:
+                    seen.add(symbol.name)
+                    complete = symbol.is_argument or self.line > stage_source.statement_end(
+                        symbol.symtab.fullname(), symbol.line)
+                    if complete:
+                        yield symbol.name, Value(self.frame.read_var(symbol))
+            if block.function is not None:
+                return
+            block = block.superblock
+
+
+class StageStop(gdb.Breakpoint):
+    """A stop on a stage's own line, where its value has just been completed."""
+
+    def __init__(self, place, wanted, internal):
+        super().__init__(source=os.path.join('glassbox', os.path.relpath(place.file, place.folder)),
+                         line=place.line, internal=internal)
+        self.silent = internal
+        self.place, self.wanted = place, wanted
+
+    def stop(self):
+        return self.wanted(self.place)
+
+
+class Debugger:
+    name = 'gdb'
+    read = staticmethod(read_memory)
+
+    def print(self, text):
+        gdb.write(text + '\n')
+
+    def colour(self):
+        return bool(gdb.parameter('style enabled'))
+
+    def write(self, address, data):
+        gdb.selected_inferior().write_memory(address, data)
+
+    def evaluate(self, text):
+        try:
+            return Value(gdb.parse_and_eval(text))
+        except gdb.error as error:
+            raise Mistake('%s: %s' % (text, error)) from None
+
+    def is_running(self):
+        return gdb.selected_inferior().pid != 0
+
+    def can_run(self):
+        """None, or why the program cannot be run from its beginning."""
+        connection = getattr(gdb.selected_inferior(), 'connection', None)
+        if connection is None or connection.type == 'native':
+            return None
+        return {'core': 'a core file is a photograph: it cannot run',
+                'remote': 'a remote program cannot be started again from here'}.get(
+                    connection.type, 'a program over "%s" cannot be started again from here' % connection.type)
+
+    def is_core(self):
+        connection = getattr(gdb.selected_inferior(), 'connection', None)
+        return connection is not None and connection.type == 'core'
+
+    def frames(self):
+        found, frame = [], gdb.newest_frame() if self.is_running() else None
+        while frame is not None and len(found) < 200:
+            found.append(Frame(frame, len(found)))
+            frame = frame.older()
+        return found
+
+    def selected_frame(self):
+        try:
+            return Frame(gdb.selected_frame(), gdb.selected_frame().level())
+        except gdb.error:
+            raise Mistake('the program is not running: there is nothing to look at yet') from None
+
+    def headers(self):
+        """The folder of the headers the program was compiled from."""
+        try:
+            symbol_tables = gdb.decode_line('glassbox::stage_state')[1]
+            return os.path.dirname(symbol_tables[0].symtab.fullname())
+        except (gdb.error, TypeError, AttributeError):
+            return ''
+
+    def stage_state(self):
+        for name in ('glassbox::latest_stage_state', "&'glassbox::stage_state()::state'"):
+            try:
+                pointer = gdb.parse_and_eval(name)
+                return Value(pointer.dereference()) if int(pointer) else None
+            except gdb.error:
+                continue
+        raise Mistake('the program has no glassbox::stage_state() that can be read here')
+
+    def set_stops(self, places, wanted, keep):
+        return [StageStop(place, wanted, internal=not keep) for place in places]
+
+    def numbers(self, stops):
+        return [stop.number for stop in stops]
+
+    def remove_stops(self, stops):
+        for stop in stops:
+            if stop.is_valid():
+                stop.delete()
+
+    def resume(self):
+        if self.is_running():
+            gdb.execute('continue')
+        else:
+            gdb.execute('run')
+
+    def restart(self):
+        with_confirm = gdb.parameter('confirm')
+        gdb.execute('set confirm off')
+        try:
+            if self.is_running():
+                gdb.execute('kill', to_string=True)
+            gdb.execute('run')
+        finally:
+            gdb.execute('set confirm %s' % ('on' if with_confirm else 'off'))
+
+    def skip_stages(self, count):
+        """A breakpoint on stage() itself that stops after `count` of them."""
+        stop = gdb.Breakpoint(function='glassbox::stage', internal=True)
+        stop.silent = True
+        stop.ignore_count = count
+        return [stop]
+
+    def breakpoints(self):
+        return [one for one in gdb.breakpoints() if one.visible]
+
+    def is_enabled(self, one):
+        return one.enabled
+
+    def enable(self, one, enabled):
+        if one.is_valid():
+            one.enabled = enabled
+
+    def source_line(self, frame):
+        lines = stage_source.lines_of_file(frame.file)
+        return lines[frame.line - 1].strip() if 0 < frame.line <= len(lines) else ''
+
+    def show_place(self):
+        gdb.execute('frame')
+
+
+class GlassCommand(gdb.Command):
+    __doc__ = glass_commands.HELP
+
+    def __init__(self):
+        super().__init__('glass', gdb.COMMAND_DATA)
+        self.glass = glass_commands.Glass(Debugger())
+
+    def invoke(self, argument, from_terminal):
+        self.dont_repeat()
+        try:
+            gdb.execute('set may-call-functions off')
+        except gdb.error:
+            pass
+        try:
+            self.glass.run(argument)
+        except (Mistake, Garbage) as error:
+            raise gdb.GdbError('glass: %s' % error) from None
+        finally:
+            try:
+                gdb.execute('set may-call-functions on')
+            except gdb.error:
+                pass
+
+    def complete(self, text, word):
+        return self.glass.complete(text, word)
+
+
+def _install():
+    gdb.printing.register_pretty_printer(None, _lookup, replace=True)
+    gdb.execute('set print pretty on')
+    present = gdb.execute('info skip', to_string=True)
+    for rule in step_rules.gdb_rules():
+        if ' %s\n' % rule not in present:  # not twice where this file is read twice
+            gdb.execute('skip -rfu "%s"' % rule, to_string=True)
+    GlassCommand()
+
+
+_install()

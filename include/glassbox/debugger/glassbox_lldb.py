@@ -1,0 +1,469 @@
+"""glassbox in lldb: printers for tensors, stepping rules, the commands `glass ...`.
+
+    (lldb) command script import include/glassbox/debugger/glassbox_lldb.py
+    (lldb) glass help
+
+Reads memory only and never runs a function of the program: it works alike on a core file and on a remote one.
+"""
+import os
+import sys
+
+import lldb
+
+_here = os.path.dirname(os.path.abspath(__file__))
+if _here not in sys.path:
+    sys.path.insert(0, _here)
+_writes_bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # this folder is for headers
+import glass_commands
+import stage_source
+import step_rules
+import value_views
+from tensor_view import Garbage, Mistake
+sys.dont_write_bytecode = _writes_bytecode
+
+
+def _reader(process):
+    def read(address, count):
+        error = lldb.SBError()
+        data = process.ReadMemory(address % (1 << 64), count, error)
+        if error.Fail() or data is None or len(data) != count:
+            raise Garbage('not readable: nothing lies at 0x%x (freed, or never set?)' % (address % (1 << 64)))
+        return data
+    return read
+
+
+class Value:
+    """An lldb.SBValue as value_views wants it."""
+
+    def __init__(self, value):
+        value = value.GetNonSyntheticValue()
+        if value.GetType().GetCanonicalType().IsReferenceType():
+            value = value.Dereference().GetNonSyntheticValue()
+        self.value = value
+
+    @property
+    def read(self):
+        return _reader(self.value.GetProcess())
+
+    def type_name(self):
+        return self.value.GetType().GetCanonicalType().GetUnqualifiedType().GetName() or ''
+
+    def is_pointer(self):
+        return self.value.GetType().GetCanonicalType().IsPointerType()
+
+    def field(self, name, depth=8):
+        member = self.value.GetChildMemberWithName(name)
+        if member.IsValid():
+            return Value(member)
+        if depth:  # not every base class is searched by lldb itself
+            for i in range(self.value.GetType().GetCanonicalType().GetNumberOfDirectBaseClasses()):
+                found = Value(self.value.GetChildAtIndex(i)).field(name, depth - 1)
+                if found is not None:
+                    return found
+        return None
+
+    def index(self, i):
+        return Value(self.value.GetChildAtIndex(i))
+
+    def integer(self):
+        error = lldb.SBError()
+        if self.value.GetType().GetCanonicalType().IsPointerType():
+            number = self.value.GetValueAsUnsigned(error, 0)
+        else:
+            number = self.value.GetValueAsSigned(error, 0)
+        if error.Fail():
+            raise Garbage('not readable: %s' % error.GetCString())
+        return number
+
+    def address(self):
+        return self.value.GetLoadAddress()
+
+    def byte_size(self):
+        return self.value.GetType().GetByteSize()
+
+    def target(self):
+        return Value(self.value.Dereference())
+
+    def text(self):
+        return self.value.GetValue() or self.value.GetSummary() or str(self.value)
+
+
+# ---- printers ----
+def unfinished_line(value):
+    """The line that makes this local variable, if the program has not got past it; else None. Until then the
+    memory holds what an earlier function left there, often a tensor that looks sound."""
+    if value.GetValueType() != lldb.eValueTypeVariableLocal:
+        return None
+    declaration = value.GetDeclaration()
+    entry = value.GetFrame().GetLineEntry()
+    if not declaration.IsValid() or declaration.GetFileSpec().GetFilename() != entry.GetFileSpec().GetFilename():
+        return None
+    line = declaration.GetLine()
+    if entry.GetLine() <= line or entry.GetLine() <= stage_source.statement_end(entry.GetFileSpec().fullpath, line):
+        return line
+    return None
+
+
+def summary(value, _dictionary=None):
+    try:
+        line = unfinished_line(value.GetNonSyntheticValue())
+        if line:
+            return '<not computed yet: line %d makes it>' % line
+        return value_views.summary(Value(value))
+    except (AttributeError, OverflowError, RecursionError, SystemError) as error:
+        return '<not readable: %s>' % error
+
+
+def row_summary(value, _dictionary=None):
+    """A row of numbers in one line: lldb gives every number a line of its own."""
+    try:
+        raw = value.GetNonSyntheticValue()
+        array_type = raw.GetType().GetCanonicalType()
+        element = value_views.element_of(array_type.GetArrayElementType().GetCanonicalType().GetName())
+        error, data = lldb.SBError(), raw.GetData()
+        numbers = data.ReadRawData(error, 0, data.GetByteSize())
+        if error.Fail() or not numbers:
+            raise Garbage('not readable')
+
+        def read(address, count):  # an address of 0 would mean: no memory
+            return numbers[address - 1:address - 1 + count]
+        view = value_views.ArrayView.dense(read, 1, element, [('', len(numbers) // element.bytes)])
+        return view.row_text([])
+    except (Garbage, AttributeError, OverflowError) as error:
+        return '<%s>' % error
+
+
+class Rows:
+    """The first rows of a tensor as children."""
+
+    def __init__(self, value, _dictionary=None):
+        self.value = value
+        self.update()
+
+    def update(self):
+        self.view, self.count = None, 0
+        try:
+            if unfinished_line(self.value.GetNonSyntheticValue()) is None:
+                self.view = value_views.view_of(Value(self.value))
+                self.count = min(self.view.row_count(), glass_commands.limits.rows) if self.view.size else 0
+        except (Garbage, AttributeError, OverflowError, RecursionError, SystemError):
+            pass
+        return False
+
+    def has_children(self):
+        return self.count > 0
+
+    def num_children(self):
+        return self.count
+
+    def get_child_index(self, name):
+        return next((i for i in range(self.count) if self.label(i) == name), -1)
+
+    def label(self, i):
+        return self.view.row_label(self.view.row_index(i)) if len(self.view.axes) > 1 else '[:]'
+
+    def get_child_at_index(self, i):
+        if not 0 <= i < self.count:
+            return None
+        element_type = self.element_type()
+        index = self.view.row_index(i)
+        if element_type is None:
+            return None
+        array_type = element_type.GetArrayType(self.view.shape[-1])
+        if self.view.axes[-1].stride == self.view.element.bytes or self.view.shape[-1] == 1:
+            return self.value.CreateValueFromAddress(self.label(i), self.view.row_address(index), array_type)
+        row = self.view.row(index)  # its numbers lie apart: a copy of them
+        raw = b''.join(self.view.element.encode(number) for number in row)
+        data = lldb.SBData()
+        data.SetData(lldb.SBError(), raw, lldb.eByteOrderLittle, 8)
+        return self.value.CreateValueFromData(self.label(i), data, array_type)
+
+    def element_type(self):
+        target = self.value.GetTarget()
+        basic = {'f32': lldb.eBasicTypeFloat, 'f64': lldb.eBasicTypeDouble, 'bool': lldb.eBasicTypeBool,
+                 'i8': lldb.eBasicTypeSignedChar, 'u8': lldb.eBasicTypeUnsignedChar,
+                 'i16': lldb.eBasicTypeShort, 'u16': lldb.eBasicTypeUnsignedShort,
+                 'i32': lldb.eBasicTypeInt, 'u32': lldb.eBasicTypeUnsignedInt,
+                 'i64': lldb.eBasicTypeLong, 'u64': lldb.eBasicTypeUnsignedLong}
+        short = self.view.element.short
+        if short in basic:
+            return target.GetBasicType(basic[short])
+        for name in {'f16': ('glassbox::Half', 'Eigen::half'), 'bf16': ('glassbox::BFloat16', 'Eigen::bfloat16')}[short]:
+            found = target.FindFirstType(name)
+            if found.IsValid():
+                return found
+        return None
+
+
+# ---- what the commands need ----
+class Frame:
+    def __init__(self, frame):
+        self.frame, self.number = frame, frame.GetFrameID()
+        entry = frame.GetLineEntry()
+        self.file = entry.GetFileSpec().fullpath or ''
+        self.line = entry.GetLine()
+        self.function = frame.GetFunctionName() or ''
+        start = frame.GetFunction().GetStartAddress().GetLineEntry()
+        self.function_line = start.GetLine() if start.IsValid() else 0
+
+    def variable(self, name):
+        """A variable or a member of *this; None where there is none."""
+        found = self.frame.FindVariable(name)
+        if found.IsValid():
+            return Value(found)
+        this = self.frame.FindVariable('this')
+        member = this.GetChildMemberWithName(name) if this.IsValid() else None
+        return Value(member) if member is not None and member.IsValid() else None
+
+    def locals(self):
+        """(name, value) of the arguments and of the variables that are complete."""
+        for value in self.frame.GetVariables(True, True, False, True):
+            if unfinished_line(value.GetNonSyntheticValue()) is None:
+                yield value.GetName(), Value(value)
+
+
+class Debugger:
+    name = 'lldb'
+
+    def __init__(self, debugger):
+        self.debugger = debugger
+        self.wanted = {}  # number of a breakpoint -> (place, what decides whether it stops)
+        self.result = None
+
+    def print(self, text):
+        if self.result is not None:
+            self.result.AppendMessage(text)
+        else:
+            print(text)
+
+    def flush(self):
+        """What was said so far comes before what the program and the debugger say when it runs."""
+
+    def colour(self):
+        return self.debugger.GetUseColor()
+
+    def target(self):
+        return self.debugger.GetSelectedTarget()
+
+    def process(self):
+        return self.target().GetProcess()
+
+    def read(self, address, count):
+        return _reader(self.process())(address, count)
+
+    def write(self, address, data):
+        error = lldb.SBError()
+        self.process().WriteMemory(address, data, error)
+        if error.Fail():
+            raise Mistake('cannot write at 0x%x: %s' % (address, error.GetCString()))
+
+    def evaluate(self, text):
+        """By path first, then as an expression that lldb interprets itself: nothing runs in the program."""
+        frame = self.selected_frame().frame
+        for path in (text, 'this->' + text):
+            found = frame.GetValueForVariablePath(path)
+            if found.IsValid() and found.GetError().Success():
+                return Value(found)
+        options = lldb.SBExpressionOptions()
+        options.SetAllowJIT(False)
+        found = frame.EvaluateExpression(text, options)
+        if not found.IsValid() or found.GetError().Fail():
+            reason = (found.GetError().GetCString() or 'not known here').strip().split('\n')[0]
+            raise Mistake('%s: %s' % (text, reason))
+        return Value(found)
+
+    def is_running(self):
+        return self.process().IsValid() and self.process().GetState() in (lldb.eStateStopped, lldb.eStateCrashed)
+
+    def can_run(self):
+        """None, or why the program cannot be run from its beginning."""
+        plugin = self.process().GetPluginName() if self.process().IsValid() else ''
+        if self.is_core():
+            return 'a core file is a photograph: it cannot run'
+        if plugin == 'gdb-remote' and self.debugger.GetSelectedPlatform().GetName() != 'host':
+            return 'a remote program cannot be started again from here'
+        return None
+
+    def is_core(self):
+        return self.process().IsValid() and 'core' in (self.process().GetPluginName() or '')
+
+    def thread(self):
+        return self.process().GetSelectedThread()
+
+    def frames(self):
+        return [Frame(frame) for frame in self.thread()][:200] if self.is_running() else []
+
+    def selected_frame(self):
+        frame = self.thread().GetSelectedFrame() if self.is_running() else None
+        if frame is None or not frame.IsValid():
+            raise Mistake('the program is not running: there is nothing to look at yet')
+        return Frame(frame)
+
+    def headers(self):
+        """The folder of the headers the program was compiled from."""
+        for context in self.target().FindFunctions('glassbox::stage_state'):
+            entry = context.GetFunction().GetStartAddress().GetLineEntry()
+            if entry.IsValid():
+                return entry.GetFileSpec().GetDirectory() or ''
+        return ''
+
+    def stage_state(self):
+        pointer = self.target().FindFirstGlobalVariable('glassbox::latest_stage_state')
+        if not pointer.IsValid():
+            raise Mistake('the program has no glassbox::latest_stage_state: lldb cannot read thread_local data')
+        return Value(pointer.Dereference()) if pointer.GetValueAsUnsigned() else None
+
+    # -- running. In synchronous mode Continue() returns when the program has stopped. --
+    def set_stops(self, places, wanted, keep):
+        stops = []
+        for place in places:
+            stop = self.target().BreakpointCreateByLocation(os.path.basename(place.file), place.line)
+            self.wanted[stop.GetID()] = (place, wanted)
+            if keep:
+                stop.SetScriptCallbackFunction('%s.stop_wanted' % __name__)
+            stops.append(stop)
+        return stops
+
+    def numbers(self, stops):
+        return [stop.GetID() for stop in stops]
+
+    def remove_stops(self, stops):
+        for stop in stops:
+            self.wanted.pop(stop.GetID(), None)
+            self.target().BreakpointDelete(stop.GetID())
+
+    def _run(self, start):
+        was_asynchronous = self.debugger.GetAsync()
+        self.debugger.SetAsync(False)
+        try:
+            start()
+            while self.is_running() and not self._stop_is_wanted():
+                self.process().Continue()
+        finally:
+            self.debugger.SetAsync(was_asynchronous)
+
+    def _stop_is_wanted(self):
+        """False only where each breakpoint that was hit is one of ours and declines."""
+        thread = self.thread()
+        for other in self.process():
+            if other.GetStopReason() == lldb.eStopReasonBreakpoint:
+                self.process().SetSelectedThread(other)
+                thread = other
+                break
+        if thread.GetStopReason() != lldb.eStopReasonBreakpoint:
+            return True
+        verdicts = []
+        for i in range(0, thread.GetStopReasonDataCount(), 2):
+            number = thread.GetStopReasonDataAtIndex(i)
+            if number not in self.wanted:
+                return True
+            place, wanted = self.wanted[number]
+            verdicts.append(wanted(place))
+        return any(verdicts)
+
+    def _launch(self):
+        result = lldb.SBCommandReturnObject()
+        self.debugger.GetCommandInterpreter().HandleCommand('process launch', result)
+        if not result.Succeeded():
+            raise Mistake('the program could not be started: %s' % (result.GetError() or '').strip())
+
+    def resume(self):
+        self._run(self.process().Continue if self.is_running() else self._launch)
+
+    def restart(self):
+        if self.process().IsValid() and self.is_running():
+            self.process().Kill()
+        self._run(self._launch)
+
+    def skip_stages(self, count):
+        """A breakpoint on stage() itself that stops after `count` of them."""
+        stop = self.target().BreakpointCreateByName('stage')
+        left = [count]
+
+        def wanted(_place):
+            left[0] -= 1
+            return left[0] < 0
+        self.wanted[stop.GetID()] = (None, wanted)
+        return [stop]
+
+    def breakpoints(self):
+        return [self.target().GetBreakpointAtIndex(i) for i in range(self.target().GetNumBreakpoints())]
+
+    def is_enabled(self, one):
+        return one.IsEnabled()
+
+    def enable(self, one, enabled):
+        if one.IsValid():
+            one.SetEnabled(enabled)
+
+    def source_line(self, frame):
+        lines = stage_source.lines_of_file(frame.file)
+        return lines[frame.line - 1].strip() if 0 < frame.line <= len(lines) else ''
+
+    def show_place(self):
+        self.print(self.place_text())
+
+    def place_text(self):
+        frame = self.selected_frame()
+        return '%s at %s:%d\n%d\t%s' % (frame.function.split('(')[0], os.path.basename(frame.file), frame.line,
+                                       frame.line, self.source_line(frame))
+
+
+_debuggers = {}
+
+
+def _glass_of(debugger):
+    key = debugger.GetID()
+    if key not in _debuggers:
+        _debuggers[key] = glass_commands.Glass(Debugger(debugger))
+    return _debuggers[key]
+
+
+def stop_wanted(frame, location, _arguments=None, _dictionary=None):
+    """Called by lldb at the breakpoints that `glass break` set."""
+    glass = _glass_of(frame.GetThread().GetProcess().GetTarget().GetDebugger())
+    entry = glass.debugger.wanted.get(location.GetBreakpoint().GetID())
+    if entry is None:
+        return True
+    frame.GetThread().GetProcess().SetSelectedThread(frame.GetThread())
+    return entry[1](entry[0])
+
+
+class GlassCommand:
+    def __init__(self, debugger, _dictionary):
+        self.glass = _glass_of(debugger)
+
+    def __call__(self, debugger, argument, _context, result):
+        self.glass.debugger.result = result
+        try:
+            self.glass.run(argument)
+        except (Mistake, Garbage) as error:
+            result.SetError('glass: %s' % error)
+        finally:
+            self.glass.debugger.result = None
+
+    def get_short_help(self):
+        return 'glassbox: see, step and check the tensors of a language model; `glass help` teaches'
+
+    def get_long_help(self):
+        return glass_commands.HELP
+
+
+def __lldb_init_module(debugger, _dictionary):
+    module = __name__
+    shown = r'^(const )?(glassbox::Tensor<.+>|glassbox::WeightMatrix|glassbox::StageRecord' \
+            r'|Eigen::(Matrix|Array|Map|Ref|Block|VectorBlock|Transpose)<.+>)( &)?$'
+    lazy = r'^(const )?Eigen::(Cwise.+|Product|Replicate|PartialReduxExpr|Select|Diagonal|Inverse|Solve|Reverse)<.+>$'
+    scalar = r'^(const )?(glassbox::(Half|BFloat16)|Eigen::(half|bfloat16))$'
+    rows = r'^(const )?(float|double|bool|(unsigned )?(long|int|short)|glassbox::Half|glassbox::BFloat16' \
+           r'|Eigen::half|Eigen::bfloat16) ?\[[0-9]+\]$'
+    for command in ('type summary add -e -p -x "%s" -F %s.summary' % (shown, module),
+                    'type synthetic add -p -x "%s" -l %s.Rows' % (shown, module),
+                    'type summary add -p -x "%s" -F %s.summary' % (lazy, module),
+                    'type summary add -p -x "%s" -F %s.summary' % (scalar, module),
+                    'type summary add -x "%s" -F %s.row_summary' % (rows, module)):
+        debugger.HandleCommand(command + ' -w glassbox')
+    debugger.HandleCommand('type category enable glassbox')
+    for rule in step_rules.lldb_rules():
+        debugger.HandleCommand(rule)
+    debugger.HandleCommand('command script add -c %s.GlassCommand glass' % module)
