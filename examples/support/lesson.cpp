@@ -54,13 +54,55 @@ glassbox::Tensor<std::int64_t> ones_mask(glassbox::Index seq) {
   return attention_mask;
 }
 
+glassbox::Tensor<std::int64_t> counted_positions(glassbox::Index seq) {
+  return glassbox::position_ids_from_mask(ones_mask(seq), seq);
+}
+
+HeadStates first_layer_heads(const Lesson& lesson) {
+  const glassbox::DecoderModel<float>& model = lesson.causal_lm.model;
+  const glassbox::DecoderLayer<float>& layer = model.layers[0];
+  const glassbox::Attention<float>& self_attn = layer.self_attn;
+  const glassbox::Tensor<float> residual = model.embed_tokens.forward(lesson.input_ids);
+  const glassbox::Tensor<float> normed = layer.input_layernorm.forward(residual);
+  const glassbox::Tensor<float> query_heads =
+      split_heads(self_attn.q_proj.forward(normed), self_attn.num_attention_heads);
+  const glassbox::Tensor<float> key_heads =
+      split_heads(self_attn.k_proj.forward(normed), self_attn.num_key_value_heads, "kv_head");
+  const glassbox::RotaryTables<float> rotary =
+      model.rotary_emb.forward(counted_positions(lesson.input_ids.dim(1)));
+  HeadStates heads;
+  heads.query_states = apply_rotary_pos_emb(query_heads, rotary.cos, rotary.sin);
+  heads.key_states = apply_rotary_pos_emb(key_heads, rotary.cos, rotary.sin);
+  heads.value_states =
+      split_heads(self_attn.v_proj.forward(normed), self_attn.num_key_value_heads, "kv_head");
+  return heads;
+}
+
+glassbox::Tensor<float> first_additive_mask(const Lesson& lesson) {
+  const glassbox::Index seq = lesson.input_ids.dim(1);
+  const glassbox::Tensor<bool> expanded_mask = glassbox::expand_mask(ones_mask(seq));
+  return glassbox::make_additive_mask<float>(glassbox::make_causal_mask(expanded_mask, seq));
+}
+
+glassbox::Tensor<float> first_attn_residual(const Lesson& lesson) {
+  const HeadStates heads = first_layer_heads(lesson);
+  const glassbox::Tensor<float> scores = scaled_scores(heads.query_states, heads.key_states);
+  const glassbox::Tensor<float> attn_weights = softmax(add_mask(scores, first_additive_mask(lesson)));
+  const glassbox::Tensor<float> context = weighted_values(attn_weights, heads.value_states);
+  const glassbox::Attention<float>& self_attn = lesson.causal_lm.model.layers[0].self_attn;
+  const glassbox::Tensor<float> attn_output = self_attn.o_proj.forward(merge_heads(context));
+  return add(lesson.causal_lm.model.embed_tokens.forward(lesson.input_ids), attn_output);
+}
+
+std::string wrapped(const std::string& text, const std::string& indent) { return wrapped_text(text, indent); }
+
 PrintOptions with_tokens(const std::vector<std::string>& tokens) {
   PrintOptions options;
   options.tokens = tokens;
   return options;
 }
 
-void say(const std::string& text) { std::cout << "\n" << wrapped_text(text, "") << "\n"; }
+void say(const std::string& text) { std::cout << wrapped_text(text, "") << "\n"; }
 
 int run_lesson(int argc, char** argv, const char* description, void (*show)(const Lesson& lesson)) {
   lesson_description = description;

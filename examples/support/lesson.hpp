@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "glassbox/io/checkpoint.hpp"
+#include "glassbox/causal_lm.hpp"
 #include "glassbox/tokenizer.hpp"
 #include "support/print_tensor.hpp"
 
@@ -32,10 +32,26 @@ glassbox::Tensor<glassbox::TokenId> ids_tensor(const std::vector<glassbox::Token
 // Ones, as many as there are tokens in all: no padding. [batch=1, seq]
 glassbox::Tensor<std::int64_t> ones_mask(glassbox::Index seq);
 
+// The positions of a text without padding: 0, 1, 2, ... [batch=1, seq]
+glassbox::Tensor<std::int64_t> counted_positions(glassbox::Index seq);
+
+// Layer 0 up to where its attention begins (examples 02 to 06), [batch, head or kv_head, seq, head_dim] each.
+struct HeadStates {
+  glassbox::Tensor<float> query_states, key_states, value_states;
+};
+HeadStates first_layer_heads(const Lesson& lesson);
+// additive_mask of the running text, [batch, 1, query, key]
+glassbox::Tensor<float> first_additive_mask(const Lesson& lesson);
+// The residual stream after layer 0's attention (example 07), [batch, seq, hidden]
+glassbox::Tensor<float> first_attn_residual(const Lesson& lesson);
+
 // Options for print_tensor that write these tokens beside the axes that count them.
 PrintOptions with_tokens(const std::vector<std::string>& tokens);
 
-// A sentence or two, cut into lines.
+// `text` in lines of at most 100 columns, each behind `indent`.
+std::string wrapped(const std::string& text, const std::string& indent);
+
+// A sentence or two, cut into lines, and an empty line.
 void say(const std::string& text);
 
 // The whole main(): MODEL, --tokenizer and --help are understood; the exit code is returned.

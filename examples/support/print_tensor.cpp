@@ -220,7 +220,8 @@ std::string values_text(const AnyTensor& tensor, const PrintOptions& options) {
   const Index heads = tensor.rank() == 4 ? tensor.axes[1].size : 1;
   std::string text;
   for (Index matrix = 0; matrix < matrices; ++matrix) {
-    if (!options.full && matrix != (std::min)(options.head, heads - 1)) continue;
+    const Index wanted = tensor.rank() < 3 ? 0 : options.batch * heads + (std::min)(options.head, heads - 1);
+    if (!options.full && matrix != wanted) continue;
     if (tensor.rank() == 4 && heads > 1) {
       const std::string others = options.full ? "" : "  (" + std::to_string(heads - 1) + " more)";
       text += options.indent + tensor.axes[1].name + " " + std::to_string(matrix % heads) + others + "\n";
@@ -233,7 +234,7 @@ std::string values_text(const AnyTensor& tensor, const PrintOptions& options) {
 void print_tensor(const std::string& name, const AnyTensor& tensor, const PrintOptions& options) {
   std::cout << name << "  " << tensor.shape() << "  " << tensor.dtype << "\n";
   std::cout << options.indent << statistics_text(tensor, options.decimals) << "\n";
-  std::cout << values_text(tensor, options);
+  std::cout << values_text(tensor, options) << "\n";
 }
 
 std::string number_text(double number, int decimals) {

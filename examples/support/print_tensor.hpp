@@ -55,6 +55,7 @@ struct PrintOptions {
   std::vector<std::string> tokens;
   glassbox::Index fed =
       0;  // so many of them are new: an axis "query" of 1 may be shared by all; 0: not known
+  glassbox::Index batch = 0;        // which of the texts is shown
   glassbox::Index head = 0;         // which matrix of [batch, head, ., .] is shown
   glassbox::Index max_rows = 7;     // of more rows the first and the last are shown
   glassbox::Index max_columns = 7;  // likewise
@@ -67,7 +68,7 @@ struct PrintOptions {
 std::string statistics_text(const AnyTensor& tensor, int decimals = 3);
 // The numbers as a table with the tokens or the indices beside them, a line each.
 std::string values_text(const AnyTensor& tensor, const PrintOptions& options);
-// The head line with name, axes, dtype and statistics, then the numbers.
+// The head line with name, axes, dtype and statistics, then the numbers and an empty line.
 void print_tensor(const std::string& name, const AnyTensor& tensor, const PrintOptions& options);
 
 // A number with a fixed count of decimals; "-inf", "nan", never "-0.000".
