@@ -148,7 +148,7 @@ class Llama2cCollector {
 
   // Everything that follows relies on this: the file has exactly the bytes that its header implies.
   void check_size() const {
-    const std::uint64_t parameters = parameter_count(checkpoint_.config);
+    const std::uint64_t parameters = parameter_count(checkpoint_.config, file_->name() + ": ");
     const std::uint64_t tables =
         header_.version == 0 ? size_of(file_->name(), {header_.seq_len, head_dim()}) : 0;
     const std::uint64_t numbers = parameters + tables;

@@ -22,7 +22,10 @@ struct WeightSpec {
     return is_vector ? std::vector<Index>{in.size} : std::vector<Index>{out.size, in.size};
   }
   // Elements, counted in 64 bits with an overflow check: each size may be near 2^31.
-  std::uint64_t elements() const { return size_of(name, {out.size, in.size}); }
+  // `where` comes before the name in the error's text.
+  std::uint64_t elements(const std::string& where = "") const {
+    return size_of(where + name, {out.size, in.size});
+  }
 };
 
 // The axes of all weights, named as the values that flow through them.
@@ -113,26 +116,29 @@ inline std::vector<WeightSpec> outer_weights(const ModelConfig& config) {
   return specs;
 }
 
-inline std::uint64_t total_elements(const std::string& where, const std::vector<WeightSpec>& specs) {
+// The elements of all `specs` together; `where` and `part` begin the error's text.
+inline std::uint64_t total_elements(const std::string& where, const std::string& part,
+                                    const std::vector<WeightSpec>& specs) {
   std::uint64_t total = 0;
   for (const WeightSpec& spec : specs) {
-    const std::uint64_t elements = spec.elements();
+    const std::uint64_t elements = spec.elements(where);
     if (elements > (std::uint64_t{1} << 62) - total) {
-      throw_error<FormatError>(where + ": more parameters than 64 bits can count");
+      throw_error<FormatError>(where + part + ": more parameters than 64 bits can count");
     }
     total += elements;
   }
   return total;
 }
 
-// All parameters of a model; a tied embedding counts once, since it is stored once.
-inline std::uint64_t parameter_count(const ModelConfig& config) {
-  const std::uint64_t per_layer = total_elements("model.layers.0", layer_weights(config, 0));
-  const std::uint64_t outside = total_elements("model", outer_weights(config));
+// All parameters of a model; a tied embedding counts once, since it is stored once. `where` (a file and a
+// colon) begins the error's text.
+inline std::uint64_t parameter_count(const ModelConfig& config, const std::string& where = "") {
+  const std::uint64_t per_layer = total_elements(where, "model.layers.0", layer_weights(config, 0));
+  const std::uint64_t outside = total_elements(where, "model", outer_weights(config));
   const std::uint64_t in_layers =
-      size_of("model.layers", {config.num_hidden_layers, static_cast<std::int64_t>(per_layer)});
+      size_of(where + "model.layers", {config.num_hidden_layers, static_cast<std::int64_t>(per_layer)});
   if (in_layers > (std::uint64_t{1} << 62)) {
-    throw_error<FormatError>("model: more parameters than 64 bits can count");
+    throw_error<FormatError>(where + "model: more parameters than 64 bits can count");
   }
   return outside + in_layers;
 }
