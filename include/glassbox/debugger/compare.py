@@ -116,6 +116,8 @@ def kind_of_difference(a, b):
     finite = [(x, y) for x, y in zip(xs, ys) if math.isfinite(x) and math.isfinite(y)]
     if not finite:
         return ''
+    if _close(*zip(*finite)):
+        return 'where both are finite they agree: only one of them has infinities or NaN'
     differences = [y - x for x, y in finite]
     shift = differences[0]
     if abs(shift) > 1e-6 and all(abs(d - shift) <= 1e-4 * max(1.0, abs(shift)) for d in differences):

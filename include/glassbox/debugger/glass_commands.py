@@ -262,7 +262,10 @@ class Glass:
 
     def tell_stop(self):
         here = self.where.here()
-        self.debugger.show_place()
+        frame = self.debugger.frames()[0]
+        function = frame.function.split('(')[0]
+        self.say('%s at %s:%d' % (function, os.path.basename(frame.file), frame.line))
+        self.say('%d\t%s' % (frame.line, self.debugger.source_line(frame)))
         if here and here.at:
             self.say('%s: %s' % (here.words(), view_of(here.value()).summary()))
 
@@ -388,7 +391,7 @@ class Glass:
                     view = view_of(value, name)
                 except Garbage:
                     continue
-                if 0 < view.size <= limits.statistics:
+                if view.element.floating and 0 < view.size <= limits.statistics:
                     yield view
 
     def do_diff(self, words):
@@ -608,7 +611,7 @@ class StageCondition:
             for axis in view.axes:
                 number_of = [n for option, n in self.chosen if axis.name in names[option]]
                 indices.append(str(number_of[0]) if number_of else ':')
-            part = view.slice(', '.join(indices))
+            part = view.slice(', '.join(indices)) if set(indices) != {':'} else view
             self.glass.say('%s %s' % (part.label, part.summary()))
             for label, text in part.rows_text():
                 self.glass.say('  %s %s' % (label, text))

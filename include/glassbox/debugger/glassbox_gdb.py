@@ -316,9 +316,6 @@ class Debugger:
         lines = stage_source.lines_of_file(frame.file)
         return lines[frame.line - 1].strip() if 0 < frame.line <= len(lines) else ''
 
-    def show_place(self):
-        gdb.execute('frame')
-
 
 class GlassCommand(gdb.Command):
     __doc__ = glass_commands.HELP
@@ -349,7 +346,8 @@ class GlassCommand(gdb.Command):
 
 def _install():
     gdb.printing.register_pretty_printer(None, _lookup, replace=True)
-    gdb.execute('set print pretty on')
+    gdb.execute('set print pretty on')  # a row a line
+    gdb.execute('set print frame-arguments presence')  # at a stop the place; `info args` shows the tensors
     present = gdb.execute('info skip', to_string=True)
     for rule in step_rules.gdb_rules():
         if ' %s\n' % rule not in present:  # not twice where this file is read twice

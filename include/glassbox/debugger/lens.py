@@ -38,8 +38,9 @@ def lens(where, view, already_normalised, top, position):
     lines[0] += ', through ' + ('the LM head' if already_normalised else 'the final norm and the LM head') + ':'
     for token in order:
         probability = math.exp(logits[token] - largest) / total
-        lines.append('  %6.2f %%  logit %s  id %-6d %s' % (100 * probability, number(logits[token]).rjust(8), token,
-                                                         piece_of(where, token)))
+        line = '  %6.2f %%  logit %s  id %-6d %s' % (100 * probability, number(logits[token]).rjust(8), token,
+                                                 piece_of(where, token))
+        lines.append(line.rstrip())
     return '\n'.join(lines)
 
 

@@ -305,9 +305,9 @@ class ArrayView:
 
     def row_label(self, index):
         """'[head=2, query=0]'; axes of one element say nothing and are left out."""
-        words = ['%s=%d' % (axis.name, i) if axis.name else str(i)
-                 for i, axis in zip(index, self.axes) if axis.size != 1 or len(self.axes) == 2]
-        return '[%s]' % ', '.join(words)
+        pairs = [(axis, i) for axis, i in zip(self.axes, index) if axis.size != 1]
+        pairs = pairs or [(self.axes[len(index) - 1], index[-1])]
+        return '[%s]' % ', '.join('%s=%d' % (axis.name, i) if axis.name else str(i) for axis, i in pairs)
 
     def element_at(self, index):
         return self.element.decode(bytes(self.read(self.row_address(index), self.element.bytes)))[0]

@@ -223,7 +223,8 @@ def _matrix_view(value, address, element, rows, columns, strides, label):
 def _as_vector(view, type_name):
     """One axis for what is a vector by its type."""
     plain = re.search(r'Eigen::(?:Matrix|Array)<([^<>]*)>', type_name)
-    if type_name.startswith(('Eigen::Matrix<', 'Eigen::Array<', 'Eigen::Map<', 'Eigen::Ref<')) and plain:
+    if type_name.startswith(('Eigen::Matrix<', 'Eigen::Array<', 'Eigen::Map<', 'Eigen::Ref<')) and plain \
+            and plain.group(1):
         rows, columns = [int(word) for word in plain.group(1).split(',')[1:3]]
         if columns == 1 and rows != 1:
             return view.with_axes([view.axes[0]._replace(name='')])
