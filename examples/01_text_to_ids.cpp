@@ -11,12 +11,13 @@
 
 #include "support/lesson.hpp"
 
+using namespace glassbox;
+
 namespace {
 
-using glassbox::TokenId;
 using Row = std::vector<std::string>;
 
-void print_pieces(const glassbox::Tokenizer& tokenizer, const std::string& text) {
+void print_pieces(const Tokenizer& tokenizer, const std::string& text) {
   const std::vector<TokenId> ids = tokenizer.encode(text);
   Row pieces{"piece"};
   Row numbers{"id"};
@@ -29,16 +30,16 @@ void print_pieces(const glassbox::Tokenizer& tokenizer, const std::string& text)
 }
 
 void show(const examples::Lesson& lesson) {
-  const glassbox::Tokenizer& tokenizer = *lesson.tokenizer;
+  const Tokenizer& tokenizer = *lesson.tokenizer;
   std::cout << "The vocabulary has " << tokenizer.piece_count()
             << " pieces. The sign \xE2\x96\x81 stands for "
             << "a space, so that a piece knows whether\na word begins with it.\n\n";
   print_pieces(tokenizer, lesson.text);
 
   examples::say(
-      "A word that is no piece is spelled with smaller ones, and a character that is none with its bytes:");
+      "Words that are no piece are spelled with smaller ones, unknown characters with their bytes:");
   print_pieces(tokenizer, "unhappily");
-  print_pieces(tokenizer, "从前");
+  print_pieces(tokenizer, "从前");              // "Once upon a time"
   print_pieces(tokenizer, "\xF0\x9F\xA6\x99");  // a llama
 
   examples::say("What a user types never becomes a control token, even if it is spelled like one:");
@@ -47,7 +48,7 @@ void show(const examples::Lesson& lesson) {
   examples::say("The model is fed these ids. The begin token " + examples::quoted(lesson.pieces[0]) +
                 " was put in front; it says that a text begins here:");
   std::vector<Row> rows{{"position", "piece", "id", "adds to the text"}};
-  glassbox::StreamingDecoder decoder(tokenizer);
+  StreamingDecoder decoder(tokenizer);
   for (std::size_t i = 0; i < lesson.ids.size(); ++i) {
     const std::string added = "\"" + decoder.push(lesson.ids[i]) + "\"";
     rows.push_back({std::to_string(i), lesson.pieces[i], std::to_string(lesson.ids[i]), added});

@@ -10,10 +10,9 @@
 
 #include "support/lesson.hpp"
 
-namespace {
+using namespace glassbox;
 
-using glassbox::Index;
-using glassbox::Tensor;
+namespace {
 
 double root_mean_square(const Tensor<float>& vectors, Index position) {
   return std::sqrt(static_cast<double>(vectors.row(position).squaredNorm()) /
@@ -21,8 +20,8 @@ double root_mean_square(const Tensor<float>& vectors, Index position) {
 }
 
 void show(const examples::Lesson& lesson) {
-  const glassbox::DecoderModel<float>& model = lesson.causal_lm.model;
-  const glassbox::RMSNorm<float>& input_layernorm = model.layers[0].input_layernorm;
+  const DecoderModel<float>& model = lesson.causal_lm.model;
+  const RMSNorm<float>& input_layernorm = model.layers[0].input_layernorm;
   const examples::PrintOptions options = examples::with_tokens(lesson.pieces);
 
   const Tensor<float> residual = model.embed_tokens.forward(lesson.input_ids);     // [batch, seq, hidden]
@@ -32,7 +31,7 @@ void show(const examples::Lesson& lesson) {
   examples::print_tensor("model.layers[0].input_layernorm.weight", input_layernorm.weight, options);
 
   examples::say("With a weight of ones the same norm would leave every vector with a root mean square of 1:");
-  glassbox::RMSNorm<float> plain = input_layernorm;
+  RMSNorm<float> plain = input_layernorm;
   plain.weight.row(0).setOnes();
   const Tensor<float> plain_output = plain.forward(residual);
   std::vector<std::vector<std::string>> rows{{"token", "rms before", "weight of ones", "learned weight"}};

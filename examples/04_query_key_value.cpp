@@ -11,15 +11,14 @@
 
 #include "support/lesson.hpp"
 
+using namespace glassbox;
+
 namespace {
 
-using glassbox::Index;
-using glassbox::Tensor;
-
 void show(const examples::Lesson& lesson) {
-  const glassbox::DecoderModel<float>& model = lesson.causal_lm.model;
-  const glassbox::DecoderLayer<float>& layer = model.layers[0];
-  const glassbox::Attention<float>& self_attn = layer.self_attn;
+  const DecoderModel<float>& model = lesson.causal_lm.model;
+  const DecoderLayer<float>& layer = model.layers[0];
+  const Attention<float>& self_attn = layer.self_attn;
   const examples::PrintOptions options = examples::with_tokens(lesson.pieces);
   const Tensor<float> residual = model.embed_tokens.forward(lesson.input_ids);
   const Tensor<float> input_layernorm_output = layer.input_layernorm.forward(residual);

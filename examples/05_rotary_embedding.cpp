@@ -1,5 +1,4 @@
-// You are here: text -> ids -> vectors -> norm -> query, key, value -> [rotation] -> attention -> ... -> next
-// token
+// You are here: text -> ids -> vectors -> query, key, value -> [rotation] -> attention -> ... -> next token
 //
 // Attention has no order of its own, so each query and key is turned by an angle that grows with its
 // position. What two tokens then feel of each other's place is only how far they are apart.
@@ -12,10 +11,9 @@
 
 #include "support/lesson.hpp"
 
-namespace {
+using namespace glassbox;
 
-using glassbox::Index;
-using glassbox::Tensor;
+namespace {
 
 // The same vector at each of five positions, so that only the rotation makes them differ.
 Tensor<float> repeated(const std::vector<float>& vector) {
@@ -28,23 +26,20 @@ Tensor<float> repeated(const std::vector<float>& vector) {
 
 void show(const examples::Lesson& lesson) {
   const Tensor<std::int64_t> position_ids = examples::counted_positions(5);  // 0, 1, 2, 3, 4
-  const glassbox::RotaryEmbedding<float> small = glassbox::RotaryEmbedding<float>::from_theta(4, 10000.0);
-  const glassbox::RotaryTables<float> tables = small.forward(position_ids);
+  const RotaryEmbedding<float> small = RotaryEmbedding<float>::from_theta(4, 10000.0);
+  const RotaryTables<float> tables = small.forward(position_ids);
   examples::say("A head of 4 numbers has 2 pairs, so 2 angles for each position (down):");
   examples::print_tensor("cos", tables.cos, {});
-  examples::print_tensor("sin", tables.sin, {});
 
   const Tensor<float> x = repeated({1, 2, 3, 4});
-  examples::say(
-      "x = [1, 2, 3, 4] at each position. Half-rotated, as Hugging Face has it: pairs (0, 2) (1, 3).");
+  examples::say("x = [1, 2, 3, 4] everywhere. Half-rotated, as Hugging Face has it: pairs (0, 2) (1, 3).");
   examples::print_tensor("apply_rotary_pos_emb(x)", apply_rotary_pos_emb(x, tables.cos, tables.sin), {});
   examples::say("Interleaved, as in the paper, Meta's files and llama2.c: pairs (0, 1) (2, 3).");
   examples::print_tensor("apply_rotary_interleaved(x)", apply_rotary_interleaved(x, tables.cos, tables.sin),
                          {});
 
   examples::say(
-      "A turned query times a turned key; query position down, key position across. It is the same "
-      "along each diagonal, where the distance is the same:");
+      "A turned query (down) times a turned key (across): the same wherever the distance is the same.");
   const Tensor<float> query_states = apply_rotary_pos_emb(repeated({1, 0, 2, 1}), tables.cos, tables.sin);
   const Tensor<float> key_states = apply_rotary_pos_emb(x, tables.cos, tables.sin);
   Tensor<float> products({{"from", 5}, {"to", 5}});

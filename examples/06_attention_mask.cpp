@@ -11,20 +11,18 @@
 
 #include "support/lesson.hpp"
 
-namespace {
+using namespace glassbox;
 
-using glassbox::Index;
-using glassbox::Tensor;
+namespace {
 
 // The last three forms, of one text of the batch.
 void print_forms(const Tensor<std::int64_t>& attention_mask, Index seq, Index batch,
                  examples::PrintOptions options) {
   options.batch = batch;
   options.fed = seq;
-  const Tensor<bool> expanded_mask = glassbox::expand_mask(attention_mask);         // [batch, 1, 1, key]
-  const Tensor<bool> causal_mask = glassbox::make_causal_mask(expanded_mask, seq);  // [batch, 1, query, key]
-  const Tensor<float> additive_mask =
-      glassbox::make_additive_mask<float>(causal_mask);  // [batch, 1, query, key]
+  const Tensor<bool> expanded_mask = expand_mask(attention_mask);              // [batch, 1, 1, key]
+  const Tensor<bool> causal_mask = make_causal_mask(expanded_mask, seq);       // [batch, 1, query, key]
+  const Tensor<float> additive_mask = make_additive_mask<float>(causal_mask);  // [batch, 1, query, key]
   examples::print_tensor("expanded_mask", expanded_mask, options);
   examples::print_tensor("causal_mask", causal_mask, options);
   examples::print_tensor("additive_mask", additive_mask, options);

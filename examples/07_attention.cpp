@@ -6,18 +6,15 @@
 // (context). In every head by itself.
 //
 // Breakpoints worth setting:
-//   break glassbox::scaled_scores<float>
-//   break glassbox::add_mask<float>
-//   break glassbox::softmax<float>
-//   break glassbox::weighted_values<float>
+//   break glassbox::scaled_scores<float>                likewise add_mask, softmax, weighted_values
+//   break glassbox::softmax<float>                      `print x` before, `finish` for the shares
 #include <iostream>
 
 #include "support/lesson.hpp"
 
-namespace {
+using namespace glassbox;
 
-using glassbox::Index;
-using glassbox::Tensor;
+namespace {
 
 // What the newest token looks at, in each head: a row of shares.
 void print_newest(const Tensor<float>& attn_weights, const std::vector<std::string>& pieces) {
@@ -34,8 +31,8 @@ void print_newest(const Tensor<float>& attn_weights, const std::vector<std::stri
 }
 
 void show(const examples::Lesson& lesson) {
-  const glassbox::DecoderModel<float>& model = lesson.causal_lm.model;
-  const glassbox::Attention<float>& self_attn = model.layers[0].self_attn;
+  const DecoderModel<float>& model = lesson.causal_lm.model;
+  const Attention<float>& self_attn = model.layers[0].self_attn;
   const examples::HeadStates heads = examples::first_layer_heads(lesson);
   const Tensor<float> additive_mask = examples::first_additive_mask(lesson);
   const examples::PrintOptions options = examples::with_tokens(lesson.pieces);

@@ -11,21 +11,19 @@
 
 #include "support/lesson.hpp"
 
+using namespace glassbox;
+
 namespace {
 
-using glassbox::Index;
-using glassbox::Tensor;
-
 // Layer 0's attention on tokens from `begin` on, those before being in the cache. [batch, tokens, hidden]
-Tensor<float> attend(const examples::Lesson& lesson, Index begin, Index end,
-                     glassbox::LayerKVCache<float>& cache) {
-  const glassbox::DecoderModel<float>& model = lesson.causal_lm.model;
-  const std::vector<glassbox::TokenId> ids(lesson.ids.begin() + begin, lesson.ids.begin() + end);
+Tensor<float> attend(const examples::Lesson& lesson, Index begin, Index end, LayerKVCache<float>& cache) {
+  const DecoderModel<float>& model = lesson.causal_lm.model;
+  const std::vector<TokenId> ids(lesson.ids.begin() + begin, lesson.ids.begin() + end);
   const Tensor<std::int64_t> attention_mask = examples::ones_mask(end);
   const Tensor<std::int64_t> position_ids = position_ids_from_mask(attention_mask, end - begin);
-  const glassbox::RotaryTables<float> rotary = model.rotary_emb.forward(position_ids);
+  const RotaryTables<float> rotary = model.rotary_emb.forward(position_ids);
   const Tensor<bool> causal_mask = make_causal_mask(expand_mask(attention_mask), end - begin);
-  const Tensor<float> additive_mask = glassbox::make_additive_mask<float>(causal_mask);
+  const Tensor<float> additive_mask = make_additive_mask<float>(causal_mask);
   const Tensor<float> residual = model.embed_tokens.forward(examples::ids_tensor(ids));
   const Tensor<float> input_layernorm_output = model.layers[0].input_layernorm.forward(residual);
   return model.layers[0].self_attn.forward(input_layernorm_output, rotary.cos, rotary.sin, additive_mask,
@@ -35,10 +33,10 @@ Tensor<float> attend(const examples::Lesson& lesson, Index begin, Index end,
 void show(const examples::Lesson& lesson) {
   const Index seq = static_cast<Index>(lesson.ids.size());
   std::vector<std::vector<std::string>> rows{
-      {"token", "fed without cache", "fed with cache", "cached_keys", "bytes", "largest difference"}};
-  glassbox::LayerKVCache<float> kept;
+      {"token", "fed: all", "fed: new", "cached_keys", "bytes", "difference"}};
+  LayerKVCache<float> kept;
   for (Index length = 1; length <= seq; ++length) {
-    glassbox::LayerKVCache<float> empty;
+    LayerKVCache<float> empty;
     const Tensor<float> without_cache = attend(lesson, 0, length, empty);       // all tokens again
     const Tensor<float> with_cache = attend(lesson, length - 1, length, kept);  // the new one only
     const float difference = (without_cache.row(length - 1) - with_cache.row(0)).cwiseAbs().maxCoeff();
@@ -48,7 +46,9 @@ void show(const examples::Lesson& lesson) {
                     std::to_string(numbers * static_cast<Index>(sizeof(float))),
                     examples::number_text(static_cast<double>(difference), 4)});
   }
-  examples::say("Layer 0, one token more in each line. attn_output of the newest token, both ways:");
+  examples::say(
+      "Layer 0, a token more in each line: once all tokens are fed again, once only the new one and the "
+      "rest comes from the cache. The difference is the largest between the two attn_output:");
   std::cout << examples::table_text(rows) << "\n";
   examples::say("What is in the cache in the end: keys after the rotation, values as v_proj made them.");
   examples::print_tensor("cached_keys", kept.keys, examples::with_tokens(lesson.pieces));

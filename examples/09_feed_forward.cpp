@@ -12,10 +12,9 @@
 
 #include "support/lesson.hpp"
 
-namespace {
+using namespace glassbox;
 
-using glassbox::Index;
-using glassbox::Tensor;
+namespace {
 
 // The detectors that a token opens most, with the numbers on their way.
 void print_detectors(const Tensor<float>& gate, const Tensor<float>& up, const Tensor<float>& activated,
@@ -37,17 +36,15 @@ void print_detectors(const Tensor<float>& gate, const Tensor<float>& up, const T
 }
 
 void show(const examples::Lesson& lesson) {
-  const glassbox::DecoderLayer<float>& layer = lesson.causal_lm.model.layers[0];
+  const DecoderLayer<float>& layer = lesson.causal_lm.model.layers[0];
   const examples::PrintOptions options = examples::with_tokens(lesson.pieces);
   const Tensor<float> attn_residual = examples::first_attn_residual(lesson);
-  const Tensor<float> post_attention_layernorm = layer.post_attention_layernorm.forward(attn_residual);
-  const Tensor<float> gate_proj =
-      layer.mlp.gate_proj.forward(post_attention_layernorm);  // [batch, seq, intermediate]
-  const Tensor<float> up_proj = layer.mlp.up_proj.forward(post_attention_layernorm);
+  const Tensor<float> normed = layer.post_attention_layernorm.forward(attn_residual);
+  const Tensor<float> gate_proj = layer.mlp.gate_proj.forward(normed);  // [batch, seq, intermediate]
+  const Tensor<float> up_proj = layer.mlp.up_proj.forward(normed);
   const Tensor<float> activated = silu(gate_proj);
   const Tensor<float> gated = multiply_elementwise(activated, up_proj);
   const Tensor<float> down_proj = layer.mlp.down_proj.forward(gated);  // [batch, seq, hidden]
-  examples::print_tensor("post_attention_layernorm", post_attention_layernorm, options);
   examples::print_tensor("gate_proj", gate_proj, options);
   examples::print_tensor("activated", activated, options);
   examples::print_tensor("gated", gated, options);

@@ -6,29 +6,21 @@
 // Breakpoints worth setting:
 //   break glassbox::CausalLM<float>::forward
 //   break glassbox::LMHead<float>::forward              `print weight.empty()`: tied to the embedding?
-#include <algorithm>
 #include <iostream>
 
 #include "support/lesson.hpp"
 
+using namespace glassbox;
+
 namespace {
 
-using glassbox::Index;
-using glassbox::Tensor;
-using glassbox::TokenId;
-
-// "the piece and its probability", for the likeliest ones after a position.
+// "piece probability" of the likeliest tokens after a position.
 std::vector<std::string> likeliest(const examples::Lesson& lesson, const Tensor<float>& probabilities,
                                    Index position) {
-  std::vector<TokenId> ids;
-  for (TokenId id = 0; id < probabilities.dim(2); ++id) ids.push_back(id);
-  std::stable_sort(ids.begin(), ids.end(), [&probabilities, position](TokenId a, TokenId b) {
-    return probabilities(0, position, a) > probabilities(0, position, b);
-  });
   std::vector<std::string> texts;
-  for (std::size_t i = 0; i < 4; ++i) {
-    const double probability = static_cast<double>(probabilities(0, position, ids[i]));
-    texts.push_back(examples::label_text(lesson.tokenizer->piece(ids[i])) + " " +
+  for (const TokenId id : examples::largest(probabilities.row(position), 4)) {
+    const double probability = static_cast<double>(probabilities(0, position, id));
+    texts.push_back(examples::label_text(lesson.tokenizer->piece(id)) + " " +
                     examples::number_text(probability, 3));
   }
   return texts;

@@ -1,5 +1,6 @@
 #include "support/lesson.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <optional>
@@ -92,6 +93,15 @@ glassbox::Tensor<float> first_attn_residual(const Lesson& lesson) {
   const glassbox::Attention<float>& self_attn = lesson.causal_lm.model.layers[0].self_attn;
   const glassbox::Tensor<float> attn_output = self_attn.o_proj.forward(merge_heads(context));
   return add(lesson.causal_lm.model.embed_tokens.forward(lesson.input_ids), attn_output);
+}
+
+std::vector<glassbox::TokenId> largest(glassbox::ConstRowView<float> row, std::size_t count) {
+  std::vector<glassbox::TokenId> ids;
+  for (glassbox::TokenId id = 0; id < row.size(); ++id) ids.push_back(id);
+  std::stable_sort(ids.begin(), ids.end(),
+                   [&row](glassbox::TokenId a, glassbox::TokenId b) { return row[a] > row[b]; });
+  ids.resize((std::min)(ids.size(), count));
+  return ids;
 }
 
 std::string wrapped(const std::string& text, const std::string& indent) { return wrapped_text(text, indent); }

@@ -48,6 +48,9 @@ glassbox::Tensor<float> first_attn_residual(const Lesson& lesson);
 // Options for print_tensor that write these tokens beside the axes that count them.
 PrintOptions with_tokens(const std::vector<std::string>& tokens);
 
+// Where a row of numbers is largest, the largest first; of equal ones the first.
+std::vector<glassbox::TokenId> largest(glassbox::ConstRowView<float> row, std::size_t count);
+
 // `text` in lines of at most 100 columns, each behind `indent`.
 std::string wrapped(const std::string& text, const std::string& indent);
 

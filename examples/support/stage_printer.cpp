@@ -169,6 +169,11 @@ bool colours_wanted() {
 }
 
 std::string wrapped_text(const std::string& text, const std::string& indent, int width) {
+  const std::size_t line_end = text.find('\n');
+  if (line_end != std::string::npos) {
+    return wrapped_text(text.substr(0, line_end), indent, width) +
+           wrapped_text(text.substr(line_end + 1), indent, width);
+  }
   std::string result;
   std::string line = indent;
   std::size_t begin = 0;
@@ -185,7 +190,7 @@ std::string wrapped_text(const std::string& text, const std::string& indent, int
     }
     begin = space + 1;
   }
-  return result + line + "\n";
+  return result + line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
 }
 
 std::string StagePrinter::emphasis(const std::string& text) const {
