@@ -9,9 +9,8 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
-#include <exception>
-#include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -19,12 +18,10 @@
 
 #include "glassbox/causal_lm.hpp"
 #include "glassbox/generate.hpp"
-#include "glassbox/io/checkpoint.hpp"
-#include "glassbox/io/tokenizer_config_json.hpp"
 #include "glassbox/random.hpp"
-#include "glassbox/text/sentencepiece_tokenizer.hpp"
 #include "support/command_line.hpp"
 #include "support/fables.hpp"
+#include "support/open_model.hpp"
 
 namespace {
 
@@ -33,7 +30,7 @@ using glassbox::Tensor;
 using glassbox::TokenId;
 
 struct Options {
-  std::string model = GLASSBOX_SOURCE_DIR "/examples/models/fables";
+  examples::ModelArguments model;
   std::uint64_t stories = 1000;
   std::uint64_t free_stories = 0;
   std::uint64_t seed = 2;
@@ -154,7 +151,7 @@ int score_fables(int argc, char** argv) {
       "Scores a model on fables: is the next word the right one where the story so far forces it? Pronouns,\n"
       "names, things, colours and places count, by default in stories whose name, colour, place and thing\n"
       "training never has together (make_fables --split held-out).");
-  command_line.positional("MODEL", options.model, "Hugging Face folder with tokenizer.model");
+  options.model.add_to(command_line);
   command_line.option("--stories", options.stories, "N", "how many stories per language");
   command_line.choice("--language", options.language, {"en", "zh", "both"}, "which stories");
   command_line.choice("--split", options.split, {"train", "held-out", "any"}, "which stories");
@@ -169,17 +166,14 @@ int score_fables(int argc, char** argv) {
   command_line.footer("Example:\n  score_fables --at-least 95 --free 200");
   if (const std::optional<int> exit_code = command_line.parse(argc, argv)) return *exit_code;
 
-  const std::filesystem::path folder = options.model;
-  const glassbox::Checkpoint<float> checkpoint = glassbox::load_checkpoint<float>(folder);
-  const glassbox::SentencePieceTokenizer tokenizer(
-      (folder / "tokenizer.model").string(),
-      glassbox::read_tokenizer_config(folder / "tokenizer_config.json"),
-      checkpoint.causal_lm.config.vocab_size);
+  const glassbox::Checkpoint<float> checkpoint = examples::open_model<float>(options.model);
+  const std::unique_ptr<glassbox::Tokenizer> tokenizer =
+      examples::open_tokenizer(options.model, checkpoint.causal_lm.config);
   bool good = true;
   for (const fables::Language language : {fables::Language::english, fables::Language::chinese}) {
     const bool english = language == fables::Language::english;
     if (options.language == (english ? "zh" : "en")) continue;
-    good = score_language(checkpoint, tokenizer, language, options) && good;
+    good = score_language(checkpoint, *tokenizer, language, options) && good;
   }
   if (!good) throw std::runtime_error("a share is below --at-least");
   return 0;

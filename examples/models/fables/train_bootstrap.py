@@ -294,32 +294,36 @@ def read_safetensors(folder):
 
 
 # ----------------------------------------------------------------------------------------------- training
-def to_batch(stories):
-    """Ids [batch, position], padded on the right with EOS; labels -100 there, so that it costs nothing."""
+def to_batch(stories, forced_weight=1.0):
+    """Ids [batch, position], padded on the right with EOS, and how much each counts in the loss: padding 0, a
+    word that the story forces forced_weight, all others 1."""
     length = max(len(ids) for ids, _ in stories)
     batch = torch.full((len(stories), length), EOS)
-    labels = torch.full((len(stories), length), -100)
-    for row, (ids, _) in enumerate(stories):
+    weights = torch.zeros(len(stories), length)
+    for row, (ids, forced) in enumerate(stories):
         batch[row, : len(ids)] = torch.tensor(ids)
-        labels[row, : len(ids)] = torch.tensor(ids)
-    return batch, labels
+        weights[row, : len(ids)] = 1
+        weights[row, list(forced)] = forced_weight
+    return batch, weights
 
 
-def batches(tokenizer, lines, size, generator):
+def batches(tokenizer, lines, options, generator):
     """Endless batches of stories of similar length, so that little is padding."""
+    size = options.batch
     while True:
         order = torch.randperm(len(lines), generator=generator).tolist()
         for start in range(0, len(order) - 50 * size + 1, 50 * size):
             chunk = [encode_story(tokenizer, lines[i]) for i in order[start : start + 50 * size]]
             chunk.sort(key=lambda story: len(story[0]))
             for number in torch.randperm(50, generator=generator).tolist():
-                yield to_batch(chunk[number * size : (number + 1) * size])
+                yield to_batch(chunk[number * size : (number + 1) * size], options.forced_weight)
 
 
 def learning_rate(step, options):
+    """Up in 100 steps, level for most of the way (recall is learned suddenly, and only then), then down."""
     warmup = min(1.0, (step + 1) / 100)
-    cosine = 0.5 * (1 + math.cos(math.pi * step / options.steps))
-    return options.learning_rate * warmup * (0.02 + 0.98 * cosine)
+    down = min(1.0, (options.steps - step) / (0.3 * options.steps))
+    return options.learning_rate * warmup * max(0.01, down)
 
 
 @torch.no_grad()
@@ -378,7 +382,7 @@ def train(options):
     os.makedirs(options.output, exist_ok=True)
     write_config(options.output)
     tokenizer_path = os.path.join(options.output, "tokenizer.model")
-    if not options.keep_tokenizer:
+    if not options.keep_tokenizer and not options.resume:
         train_tokenizer(options.make_fables, tokenizer_path)
     tokenizer = sentencepiece.SentencePieceProcessor(model_file=tokenizer_path)
     assert tokenizer.get_piece_size() == CONFIG["vocab_size"]
@@ -387,19 +391,23 @@ def train(options):
     held_out = {language: held_out_stories(options.make_fables, tokenizer, language, 100) for language in ["en", "zh"]}
     torch.manual_seed(options.seed)
     model = LlamaForCausalLM()
+    if options.resume:
+        model.load_state_dict(read_safetensors(options.output))
     decayed = [p for p in model.parameters() if p.dim() == 2]
     others = [p for p in model.parameters() if p.dim() != 2]
     optimizer = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}],
                                   betas=(0.9, 0.95))
     print(f"{sum(p.numel() for p in model.parameters())} parameters, {len(lines)} stories", flush=True)
-    data = batches(tokenizer, lines, options.batch, torch.Generator().manual_seed(options.seed))
+    data = batches(tokenizer, lines, options, torch.Generator().manual_seed(options.seed))
     start, tokens = time.time(), 0
     for step in range(options.steps):
-        ids, labels = next(data)
+        ids, weights = next(data)
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(step, options)
         logits = model(ids[:, :-1])
-        loss = F.cross_entropy(logits.flatten(0, 1), labels[:, 1:].flatten())  # position i predicts token i + 1
+        losses = F.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten(), reduction="none")
+        weights = weights[:, 1:].flatten()  # position i predicts token i + 1
+        loss = (losses * weights).sum() / weights.sum()
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -422,13 +430,15 @@ def main():
     parser.add_argument("--make-fables", required=True, help="the program built from examples/make_fables.cpp")
     parser.add_argument("--output", default=os.path.dirname(os.path.abspath(__file__)), help="folder to write")
     parser.add_argument("--steps", type=int, default=5000)
-    parser.add_argument("--batch", type=int, default=32, help="stories in a step")
+    parser.add_argument("--batch", type=int, default=16, help="stories in a step")
     parser.add_argument("--learning-rate", type=float, default=3e-3)
+    parser.add_argument("--forced-weight", type=float, default=5.0, help="loss weight of words that a story forces")
     parser.add_argument("--corpus", type=int, default=160000, help="stories in the corpus")
     parser.add_argument("--every", type=int, default=500, help="steps between scores (and saved weights)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--stories", type=int, default=1000, help="held-out stories per language in the final score")
+    parser.add_argument("--resume", action="store_true", help="go on from the weights that are there")
     parser.add_argument("--keep-tokenizer", action="store_true", help="use the tokenizer.model that is there")
     parser.add_argument("--score", action="store_true", help="only score the model that is there")
     options = parser.parse_args()
