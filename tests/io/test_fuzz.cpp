@@ -208,7 +208,9 @@ class Fuzz : public ::testing::Test {
     try {
       const Tensor<float> logits = use(path);
       ++opened_;
-      if (undamaged) EXPECT_TRUE(test_support::near_tensors(logits, expected, 0)) << "mutation " << mutation;
+      if (undamaged) {
+        EXPECT_TRUE(test_support::near_tensors(logits, expected, 0)) << "mutation " << mutation;
+      }
     } catch (const Error& error) {
       ++refused_;
       EXPECT_GT(std::string(error.what()).size(), 10u);
@@ -239,7 +241,9 @@ TEST_F(Fuzz, SafetensorsHeader) {
     folder_.write("model.safetensors", safetensors_bytes(damaged, data));
     expect_exception_or_right(folder_.path(), damaged == header, expected, i);
   }
-  if (mutations_per_kind() >= 200) EXPECT_GT(refused_, mutations_per_kind() / 2);
+  if (mutations_per_kind() >= 200) {
+    EXPECT_GT(refused_, mutations_per_kind() / 2);
+  }
 }
 
 TEST_F(Fuzz, ConfigJson) {

@@ -73,6 +73,15 @@ TEST(MappedFile, ErrorsSayWhatIsWrong) {
 #endif
 }
 
+// A path that cannot even be asked about is an error of ours, not of <filesystem>.
+TEST(MappedFile, ImpossiblePath) {
+  const std::string path = std::string(5000, 'x');
+  EXPECT_FALSE(path_exists(path));
+  EXPECT_FALSE(is_folder(path));
+  EXPECT_TRUE(
+      throws<FormatError>([&] { MappedFile file(path); }, path + ": cannot be opened: File name too long"));
+}
+
 TEST(MappedFile, UnreadableFile) {
   const TemporaryFolder folder;
   const std::string path = folder.write("secret", "x");

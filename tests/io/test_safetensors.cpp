@@ -225,6 +225,12 @@ TEST_F(Shards, AllMissingFilesAreNamed) {
   EXPECT_EQ(error(), index_ + ": 2 of 3 files are missing: s1, s3");
 }
 
+TEST_F(Shards, NamesThatNoFileCanHave) {
+  const std::string name(5000, 'x');
+  write_index("{\"a\": \"" + name + "\"}");
+  EXPECT_EQ(error(), index_ + ": 1 of 1 files are missing: " + name);
+}
+
 TEST_F(Shards, TensorAbsentFromItsShard) {
   write_shard("s1", {"a"});
   write_shard("s2", {"b"});
