@@ -127,6 +127,7 @@ WeightMatrix WeightMatrix::from_tensor(const Tensor<Scalar>& tensor) {
   weight.out = tensor.axis(0);
   weight.in = tensor.axis(1);
   weight.owned.resize(static_cast<std::size_t>(weight.bytes()));
+  if (weight.owned.empty()) return weight;  // without numbers there is no memory to copy from or to
   for (Index o = 0; o < weight.out.size; ++o) {
     const std::size_t row_bytes = static_cast<std::size_t>(weight.in.size) * sizeof(Scalar);
     std::memcpy(weight.owned.data() + static_cast<std::size_t>(o) * row_bytes, tensor.row(o).data(),
