@@ -202,12 +202,15 @@ value lm_head.hpp lm_head 'weight.empty()' '!weight.empty()'
 value lm_head.hpp lm_head 'matmul(hidden_states, weight)' 'matmul(hidden_states, embed_tokens_weight)'
 line causal_lm.hpp causal_lm 'last.matrix(batch) = hidden_states.matrix(batch).bottomRows(count);' \
   'last.matrix(batch) = hidden_states.matrix(batch).topRows(count);'
-value causal_lm.hpp causal_lm 'logits_to_keep == 0 ? hidden_states.dim(1)' 'logits_to_keep == 0 ? 1'
+value causal_lm.hpp causal_lm 'logits_to_keep == 0 ? hidden_states.dim(1) : logits_to_keep' \
+  'logits_to_keep == 0 ? 1 : logits_to_keep'
 line causal_lm.hpp causal_lm 'stage("logits", -1, logits);' ''
 # The same faults must show in the whole model, where other parts could hide them.
 value attention_mask.hpp causal_lm 'past + query' 'query'
 value attention_mask.hpp causal_lm 'expanded_mask[key] && not_after_query' 'not_after_query'
-line attention_mask.hpp causal_lm 'if (real) ++position;' '++position;'
+# (Positions that count left padding are all too large by the same number, which rotations do not feel: only the
+# context check does.)
+line attention_mask.hpp decoder_model 'if (real) ++position;' '++position;'
 line attention.hpp causal_lm 'scores.matrix(batch, head) *= scaling;' ''
 value rms_norm.hpp causal_lm 'std::sqrt(mean_square.row(r)[0] + eps)' 'std::sqrt(mean_square.row(r)[0]) + eps'
 value lm_head.hpp causal_lm 'matmul(hidden_states, weight)' 'matmul(hidden_states, embed_tokens_weight)'

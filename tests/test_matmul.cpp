@@ -167,6 +167,9 @@ TEST(Matmul, ErrorsOfProductsOfTwoMatrices) {
                                  "multiply_transposed: [2, 3] . [4, 5]^T does not give [2, 4]"));
   EXPECT_TRUE(throws<ShapeError>([&] { multiply<float>(a.matrix(), b.matrix(), output.matrix()); },
                                  "multiply: [2, 3] . [4, 5] does not give [2, 4]"));
+  Tensor<float> as_wide({{"r", 2}, {"o", 5}});
+  EXPECT_TRUE(throws<ShapeError>([&] { multiply<float>(a.matrix(), b.matrix(), as_wide.matrix()); },
+                                 "multiply: [2, 3] . [4, 5] does not give [2, 5]"));
   const Tensor<float> c({{"r", 4}, {"i", 3}});
   Tensor<float> narrow({{"r", 2}, {"o", 3}});
   EXPECT_TRUE(throws<ShapeError>([&] { multiply_transposed<float>(a.matrix(), c.matrix(), narrow.matrix()); },
