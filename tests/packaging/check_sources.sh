@@ -75,7 +75,7 @@ check_third_party() {
   while read -r header; do
     case $header in
       text/sentencepiece_tokenizer.hpp) allowed='sentencepiece_processor\.h|[a-z_]+' ;;
-      io/*) allowed='nlohmann/json\.hpp|Eigen/Core|(sys/)?[a-z_]+(\.h)?' ;;
+      io/*) allowed='nlohmann/json\.hpp|Eigen/Core|(sys/mman|sys/stat|fcntl|unistd|windows|Windows)\.h|[a-z_]+' ;;
       kernels/*) allowed='[a-z_]+' ;;
       *) allowed='Eigen/Core|[a-z_]+' ;;
     esac

@@ -114,9 +114,8 @@ case $check in
   cost)
     # The median of five user times of the compiler alone.
     cost_of() {
-      local run
       echo "#include $1" > "$folder/cost.cpp"
-      for run in 1 2 3 4 5; do
+      for _ in 1 2 3 4 5; do
         TIMEFORMAT=%U
         { time "$compiler" "${flags[@]}" -fsyntax-only "$folder/cost.cpp"; } 2>&1
       done | sort -n | sed -n 3p

@@ -21,7 +21,8 @@ flags_of() {
 
 # compile UNIT KIND COMPILER -> $folder/UNIT.KIND.COMPILER.o, once
 compile() {
-  local object=$folder/$1.$2.$(basename "$3").o
+  local object
+  object=$folder/$1.$2.$(basename "$3").o
   read -ra flags <<< "$(flags_of "$2")"
   if [[ ! -e $object ]]; then "$3" "${common[@]}" "${flags[@]}" -c "$here/mixed_units/$1.cpp" -o "$object"; fi
   echo "$object"

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# From nothing to a prompt that goes through a model, stage by stage:
+#
+#   examples/start.sh                          walk through the embedded model
+#   examples/start.sh --prompt "Once upon"     any arguments are walk's (examples/start.sh --help lists them)
+#
+# It installs what is missing (Debian and Ubuntu packages), builds the program `walk` in build/debug (preset
+# debug: every line can be stepped, every local read) and runs it. Run again, it only does what is left to do.
+# Works from any folder. What it does is said on standard error; standard output is walk's.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+build=$root/build/debug
+log=$build/start.log
+
+if [[ ${1:-} == --help || ${1:-} == -h ]]; then
+  sed -n '2,/^[^#]/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+  if [[ ! -x $build/examples/walk ]]; then
+    echo "walk is not built yet; afterwards its options follow here."
+    exit 0
+  fi
+fi
+
+say() { echo "start.sh: $*" >&2; }
+
+# logged WHAT COMMAND...: the output goes to the log and is shown only if the command fails.
+logged() {
+  local what=$1
+  shift
+  if "$@" >> "$log" 2>&1; then return; fi
+  grep -E -m 5 -A 6 'error|Error|ERROR' "$log" >&2 || tail -n 20 "$log" >&2
+  say "$what failed; the whole output is in $log"
+  exit 1
+}
+
+"$root/.ci/install_packages.sh" g++ make cmake libeigen3-dev libsentencepiece-dev nlohmann-json3-dev libcli11-dev
+version=$(cmake --version | sed -n '1s/.* //p')
+if [[ $(printf '%s\n' 3.25 "$version" | sort -V | head -1) != 3.25 ]]; then
+  say "CMake 3.25 or newer is needed, this is $version (pip install cmake brings a newer one)"
+  exit 1
+fi
+
+mkdir -p "$build"
+: > "$log"
+cd "$root"
+if [[ ! -e $build/CMakeCache.txt || ! -e $build/Makefile && ! -e $build/build.ninja ]]; then
+  say "configuring $build (cmake --preset debug)"
+  logged "configuring" cmake --preset debug -DGLASSBOX_BUILD_TESTS=OFF
+fi
+say "building walk (cmake --build --preset debug --target walk; about a minute at first)"
+CMAKE_BUILD_PARALLEL_LEVEL=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)} logged "building" \
+  cmake --build --preset debug --target walk
+cd "$OLDPWD"
+say "running $build/examples/walk $*"
+exec "$build/examples/walk" "$@"

@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# Builds and runs the tests.
+#
+#   tests/run.sh                      every test (preset debug, in build/debug)
+#   tests/run.sh rms_norm             the tests of one header: builds only these
+#   tests/run.sh io/npy attention     of several
+#   tests/run.sh --list               the names
+#   tests/run.sh --full               every compiler and configuration, 2,000 mutations of each file format,
+#                                     each header alone in both standards, what the headers cost to compile
+#
+# It installs what is missing (Debian and Ubuntu packages) and builds what has changed. To check a component
+# you are working on: edit include/glassbox/rms_norm.hpp, run tests/run.sh rms_norm. The fault list in the head
+# of each test file says what the test notices; plant one of these faults and see. The compiler is $CXX at the
+# first run (remove build/debug to change it).
+#
+# Exit codes: 0 all right, 1 something failed, 2 wrong use.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+export CMAKE_BUILD_PARALLEL_LEVEL=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
+export CTEST_PARALLEL_LEVEL=${CTEST_PARALLEL_LEVEL:-$(nproc)}
+cd "$root"
+
+say() { echo "run.sh: $*" >&2; }
+
+packages=(g++ make cmake libeigen3-dev libsentencepiece-dev nlohmann-json3-dev libcli11-dev libgtest-dev)
+
+configure_debug() {
+  .ci/install_packages.sh "${packages[@]}"
+  say "configuring build/debug (cmake --preset debug)"
+  mkdir -p build
+  if ! cmake --preset debug -DGLASSBOX_BUILD_TESTS=ON > build/configure.log 2>&1; then
+    cat build/configure.log >&2
+    say "configuring failed, for the reason above"
+    exit 1
+  fi
+  grep -E '^-- (glassbox without|test .* left out)' build/configure.log >&2 || true
+}
+
+all_names() { (cd build/debug && ctest -N) | sed -n 's/^ *Test *#[0-9]*: //p'; }
+
+run_all() {
+  configure_debug
+  say "building (cmake --build --preset debug)"
+  cmake --build --preset debug -- --no-print-directory
+  ctest --preset debug
+}
+
+run_named() {
+  local name names targets=() everything="" pattern=""
+  configure_debug
+  names=$(all_names)
+  for name in "$@"; do
+    if ! grep -qxF "$name" <<< "$names"; then
+      say "there is no test $name; tests/run.sh --list names them all. With a similar name:"
+      grep -F "$(basename "$name" .hpp | sed 's/^test_//')" <<< "$names" >&2 || true
+      exit 2
+    fi
+    pattern+="${pattern:+|}$name"
+    case $name in
+      sources/* | packaging/*) ;;
+      examples/*) everything=yes ;;
+      *) targets+=(--target "test_${name//\//_}") ;;
+    esac
+  done
+  if [[ -n $everything ]]; then
+    cmake --build --preset debug -- --no-print-directory
+  elif ((${#targets[@]} > 0)); then
+    cmake --build --preset debug "${targets[@]}" -- --no-print-directory
+  fi
+  (cd build/debug && ctest --verbose -R "^($pattern)\$")
+}
+
+run_full() {
+  .ci/install_packages.sh "${packages[@]}" clang clang-format gdb
+  .ci/parts.sh build/full 2000 \
+    g++:debug g++:release g++:sanitize clang++:debug clang++:release clang++:sanitize \
+    headers:g++:c++20 headers:g++:c++23 headers:clang++:c++20 headers:clang++:c++2b cost:g++ format
+}
+
+case ${1:-} in
+  "") run_all ;;
+  --help | -h) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" ;;
+  --list) configure_debug && all_names ;;
+  --full) run_full ;;
+  -*)
+    say "unknown option $1; tests/run.sh --help"
+    exit 2
+    ;;
+  *) run_named "$@" ;;
+esac
