@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "glassbox/generate.hpp"
-#include "glassbox/io/checkpoint.hpp"
 #include "support/command_line.hpp"
 #include "support/open_model.hpp"
 #include "support/stage_printer.hpp"

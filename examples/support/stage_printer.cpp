@@ -389,7 +389,7 @@ void StagePrinter::summarise_layer(const StageRecord& record, const AnyTensor& t
                  "full)\n\n";
   }
   summarising_ = true;
-  std::cout << "layer " << record.layer << "   residual stream (rms)"
+  std::cout << "layer " << record.layer << "   residual stream (rms) "
             << pad_left(number_text(residual_rms_, 2), 5) << " -> "
             << pad_left(number_text(root_mean_square(tensor), 2), 5) << "   newest token looks most at "
             << most_watched_ << "\n";
