@@ -41,13 +41,13 @@ glassbox::ModelDescription open_config(const ModelArguments& arguments) {
 std::unique_ptr<glassbox::StoredCheckpoint> open_weights(const ModelArguments& arguments,
                                                          std::string& reason) {
   const std::filesystem::path path = arguments.model;
-  if (std::filesystem::is_directory(path) && !glassbox::has_safetensors(path)) {
+  if (glassbox::is_folder(path) && !glassbox::has_safetensors(path)) {
     const std::string advice = glassbox::folder_advice(path);
     reason = "no weights here (model.safetensors or model.safetensors.index.json)";
     if (!advice.empty()) reason += ": " + advice;
     return nullptr;
   }
-  if (!std::filesystem::is_directory(path) && path.extension() == ".json") {
+  if (!glassbox::is_folder(path) && path.extension() == ".json") {
     reason = "no weights: only a configuration was named";
     return nullptr;
   }
@@ -57,15 +57,15 @@ std::unique_ptr<glassbox::StoredCheckpoint> open_weights(const ModelArguments& a
 std::string tokenizer_file(const ModelArguments& arguments) {
   if (!arguments.tokenizer.empty()) return arguments.tokenizer;
   const std::filesystem::path path = arguments.model;
-  const std::filesystem::path folder = std::filesystem::is_directory(path) ? path : path.parent_path();
+  const std::filesystem::path folder = glassbox::is_folder(path) ? path : path.parent_path();
   return (folder / "tokenizer.model").string();
 }
 
 std::unique_ptr<glassbox::Tokenizer> open_tokenizer(const ModelArguments& arguments,
                                                     const glassbox::ModelConfig& config) {
   const std::filesystem::path file = tokenizer_file(arguments);
-  if (!std::filesystem::exists(file)) {
-    const bool fast_only = std::filesystem::exists(file.parent_path() / "tokenizer.json");
+  if (!glassbox::path_exists(file)) {
+    const bool fast_only = glassbox::path_exists(file.parent_path() / "tokenizer.json");
     glassbox::throw_error<glassbox::FormatError>(
         file.string() + ": no such tokenizer" +
         (fast_only && arguments.tokenizer.empty()
@@ -75,7 +75,7 @@ std::unique_ptr<glassbox::Tokenizer> open_tokenizer(const ModelArguments& argume
   }
   const std::filesystem::path config_file = file.parent_path() / "tokenizer_config.json";
   glassbox::TokenizerConfig tokenizer_config;
-  if (std::filesystem::exists(config_file)) tokenizer_config = glassbox::read_tokenizer_config(config_file);
+  if (glassbox::path_exists(config_file)) tokenizer_config = glassbox::read_tokenizer_config(config_file);
   return std::make_unique<glassbox::SentencePieceTokenizer>(file.string(), tokenizer_config,
                                                             config.vocab_size);
 }

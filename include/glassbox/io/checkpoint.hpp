@@ -39,8 +39,7 @@ inline std::shared_ptr<const MappedFile> map_model_file(const std::filesystem::p
 
 // Throws FormatError unless something is at `path`.
 inline void check_path_exists(const std::filesystem::path& path) {
-  std::error_code error;
-  if (std::filesystem::exists(path, error)) return;
+  if (path_exists(path)) return;
   throw_error<FormatError>(path.string() + ": no such file or folder");
 }
 
@@ -48,8 +47,8 @@ inline void check_path_exists(const std::filesystem::path& path) {
 // config.json, or a llama2.c file.
 inline ModelDescription load_config(const std::filesystem::path& path) {
   check_path_exists(path);
-  if (path.extension() == ".json" && !std::filesystem::is_directory(path)) return describe_config_json(path);
-  if (std::filesystem::is_directory(path)) return describe_config_json(config_json_of(path));
+  if (path.extension() == ".json" && !is_folder(path)) return describe_config_json(path);
+  if (is_folder(path)) return describe_config_json(config_json_of(path));
   const std::shared_ptr<const MappedFile> file = map_model_file(path);
   return describe_llama2c(*file, read_llama2c_header(*file));
 }
@@ -57,7 +56,7 @@ inline ModelDescription load_config(const std::filesystem::path& path) {
 // Configuration and weights, all checked, nothing computed or copied yet.
 inline StoredCheckpoint open_checkpoint(const std::filesystem::path& path) {
   check_path_exists(path);
-  if (std::filesystem::is_directory(path)) return open_huggingface_folder(path);
+  if (is_folder(path)) return open_huggingface_folder(path);
   return open_llama2c(map_model_file(path));
 }
 

@@ -34,10 +34,8 @@ class WeightCollector {
   WeightCollector(const std::filesystem::path& folder, SafetensorsFolder tensors,
                   StoredCheckpoint& checkpoint)
       : tensors_(std::move(tensors)), checkpoint_(checkpoint) {
-    const std::string index = "model.safetensors.index.json";
-    const bool single = tensors_.files.size() == 1 && !std::filesystem::exists(folder / index);
-    where_ = single ? tensors_.files[0].name() : (folder / index).string();
-    if (std::filesystem::exists(folder / "model.safetensors")) where_ = tensors_.files[0].name();
+    const std::filesystem::path single = folder / "model.safetensors";
+    where_ = (path_exists(single) ? single : folder / "model.safetensors.index.json").string();
   }
 
   void collect() {
@@ -180,37 +178,37 @@ inline std::string folder_advice(const std::filesystem::path& folder) {
       "; with Python: AutoModelForCausalLM.from_pretrained(folder).save_pretrained(new_folder) writes "
       "safetensors";
   for (const char* name : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
-    if (std::filesystem::exists(folder / name)) {
+    if (path_exists(folder / name)) {
       return std::string(name) + " holds Python pickles, which are not read" + save;
     }
   }
-  if (std::filesystem::exists(folder / "ckpt.pt")) {
+  if (path_exists(folder / "ckpt.pt")) {
     return "ckpt.pt is a nanoGPT checkpoint (a GPT-2 model in Python pickles), which is not read: take a "
            "Llama model";
   }
-  if (std::filesystem::exists(folder / "params.json")) {
+  if (path_exists(folder / "params.json")) {
     return "params.json belongs to Meta's own format, which is not read: convert it with transformers' "
            "convert_llama_weights_to_hf.py";
   }
-  for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(folder)) {
-    const std::string extension = entry.path().extension().string();
-    if (extension == ".gguf") {
-      return entry.path().filename().string() + " is a GGUF file, which is not read: take the Hugging Face " +
-             "folder it was made from";
+  std::error_code no_throw;
+  for (const std::filesystem::directory_entry& entry :
+       std::filesystem::directory_iterator(folder, no_throw)) {
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with(".gguf")) {
+      return name + " is a GGUF file, which is not read: take the Hugging Face folder it was made from";
     }
   }
-  for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() == ".bin") {
-      return "for a llama2.c model name the file itself: " + entry.path().string();
-    }
+  for (const std::filesystem::directory_entry& entry :
+       std::filesystem::directory_iterator(folder, no_throw)) {
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with(".bin")) return "for a llama2.c model name the file itself: " + entry.path().string();
   }
   return "";
 }
 
 // Whether a folder has weights of the kind that is read.
 inline bool has_safetensors(const std::filesystem::path& folder) {
-  return std::filesystem::exists(folder / "model.safetensors") ||
-         std::filesystem::exists(folder / "model.safetensors.index.json");
+  return path_exists(folder / "model.safetensors") || path_exists(folder / "model.safetensors.index.json");
 }
 
 // config.json and, beside it, generation_config.json where there is one. No weights are needed.
@@ -224,7 +222,7 @@ inline ModelDescription describe_config_json(const std::filesystem::path& config
   description.report.assumptions = loaded.assumptions;
   description.report.ignored_keys = loaded.ignored_keys;
   const std::filesystem::path generation_path = config_path.parent_path() / "generation_config.json";
-  if (!std::filesystem::exists(generation_path)) {
+  if (!path_exists(generation_path)) {
     description.generation_config.eos_token_id = loaded.config.eos_token_id;
     description.report.assumptions.push_back(
         "no generation_config.json: greedy, eos_token_id of config.json");
@@ -242,7 +240,7 @@ inline ModelDescription describe_config_json(const std::filesystem::path& config
 
 inline std::filesystem::path config_json_of(const std::filesystem::path& folder) {
   const std::filesystem::path config_path = folder / "config.json";
-  if (std::filesystem::exists(config_path)) return config_path;
+  if (path_exists(config_path)) return config_path;
   const std::string advice = folder_advice(folder);
   throw_error<FormatError>(folder.string() + ": has no config.json, which a Hugging Face folder needs" +
                            (advice.empty() ? "" : ": " + advice));
@@ -263,8 +261,8 @@ inline StoredCheckpoint open_huggingface_folder(const std::filesystem::path& fol
   checkpoint.report.path = folder.string();
   checkpoint.report.format = "Hugging Face safetensors";
   const std::string index = "model.safetensors.index.json";
-  if (std::filesystem::exists(folder / index)) {
-    if (std::filesystem::exists(folder / "model.safetensors")) {
+  if (path_exists(folder / index)) {
+    if (path_exists(folder / "model.safetensors")) {
       checkpoint.report.assumptions.push_back("model.safetensors is read, " + index + " beside it is not");
     } else {
       checkpoint.report.files.push_back((folder / index).string());

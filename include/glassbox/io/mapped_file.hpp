@@ -21,12 +21,26 @@
 
 namespace glassbox {
 
+// Whether something is there; false too where that cannot be found out, for opening it then says why.
+inline bool path_exists(const std::filesystem::path& path) {
+  std::error_code no_throw;
+  return std::filesystem::exists(path, no_throw);
+}
+
+inline bool is_folder(const std::filesystem::path& path) {
+  std::error_code no_throw;
+  return std::filesystem::is_directory(path, no_throw);
+}
+
 // The size of a regular file. Missing, folder and other kinds of file are three different messages.
 inline std::uint64_t regular_file_size(const std::filesystem::path& path) {
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
   if (status.type() == std::filesystem::file_type::not_found) {
     throw_error<FormatError>(path.string() + ": no such file");
+  }
+  if (status.type() == std::filesystem::file_type::none) {
+    throw_error<FormatError>(path.string() + ": cannot be opened: " + error.message());
   }
   if (std::filesystem::is_directory(status)) {
     throw_error<FormatError>(path.string() + ": is a folder, expected a file");

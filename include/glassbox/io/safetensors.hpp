@@ -221,7 +221,7 @@ inline void check_shards_exist(const std::filesystem::path& folder, const std::s
   std::string missing;
   std::size_t count = 0;
   for (const std::string& shard : shards) {
-    if (std::filesystem::exists(folder / shard)) continue;
+    if (path_exists(folder / shard)) continue;
     missing += (count == 0 ? "" : ", ") + shard;
     count += 1;
   }
@@ -259,7 +259,7 @@ inline SafetensorsFolder open_shards(const std::filesystem::path& folder, const 
 // A folder with model.safetensors or, without it, with model.safetensors.index.json.
 inline SafetensorsFolder open_safetensors_folder(const std::filesystem::path& folder) {
   const std::filesystem::path single = folder / "model.safetensors";
-  if (!std::filesystem::exists(single)) return open_shards(folder, "model.safetensors.index.json");
+  if (!path_exists(single)) return open_shards(folder, "model.safetensors.index.json");
   SafetensorsFolder result;
   const SafetensorsFile& file = result.files.emplace_back(single);
   for (std::size_t i = 0; i < file.tensors().size(); ++i) result.places[file.tensors()[i].name] = {0, i};
