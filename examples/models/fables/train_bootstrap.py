@@ -307,16 +307,23 @@ def to_batch(stories, forced_weight=1.0):
     return batch, weights
 
 
+def beginning(story, length):
+    ids, forced = story
+    return ids[:length], {index: kind for index, kind in forced.items() if index < length}
+
+
 def batches(tokenizer, lines, options, generator):
-    """Endless batches of stories of similar length, so that little is padding."""
-    size = options.batch
+    """Endless batches, each story once before any comes again. The first ones hold only beginnings of stories:
+    where attention has less to search, it finds sooner what there is to recall."""
+    step = 0
     while True:
         order = torch.randperm(len(lines), generator=generator).tolist()
-        for start in range(0, len(order) - 50 * size + 1, 50 * size):
-            chunk = [encode_story(tokenizer, lines[i]) for i in order[start : start + 50 * size]]
-            chunk.sort(key=lambda story: len(story[0]))
-            for number in torch.randperm(50, generator=generator).tolist():
-                yield to_batch(chunk[number * size : (number + 1) * size], options.forced_weight)
+        for start in range(0, len(order) - options.batch + 1, options.batch):
+            stories = [encode_story(tokenizer, lines[i]) for i in order[start : start + options.batch]]
+            if step < options.short_steps:
+                stories = [beginning(story, options.short_length) for story in stories]
+            step += 1
+            yield to_batch(stories, options.forced_weight)
 
 
 def learning_rate(step, options):
@@ -429,12 +436,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--make-fables", required=True, help="the program built from examples/make_fables.cpp")
     parser.add_argument("--output", default=os.path.dirname(os.path.abspath(__file__)), help="folder to write")
-    parser.add_argument("--steps", type=int, default=5000)
+    parser.add_argument("--steps", type=int, default=3500)
     parser.add_argument("--batch", type=int, default=16, help="stories in a step")
     parser.add_argument("--learning-rate", type=float, default=3e-3)
-    parser.add_argument("--forced-weight", type=float, default=5.0, help="loss weight of words that a story forces")
+    parser.add_argument("--forced-weight", type=float, default=30.0, help="loss weight of words that a story forces")
+    parser.add_argument("--short-steps", type=int, default=1000, help="so many first steps see beginnings of stories only")
+    parser.add_argument("--short-length", type=int, default=48, help="tokens of a story in those steps")
     parser.add_argument("--corpus", type=int, default=160000, help="stories in the corpus")
-    parser.add_argument("--every", type=int, default=500, help="steps between scores (and saved weights)")
+    parser.add_argument("--every", type=int, default=250, help="steps between scores (and saved weights)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--stories", type=int, default=1000, help="held-out stories per language in the final score")
