@@ -17,13 +17,21 @@
 namespace glassbox {
 namespace loops {
 
-inline void count_positions(ConstRowView<std::int64_t> attention_mask, RowView<std::int64_t> position_ids) {
-  const Index past = attention_mask.size() - position_ids.size();
-  std::int64_t position = 0;
-  for (Index key = 0; key < attention_mask.size(); ++key) {
-    const bool real = attention_mask[key] == 1;
-    if (key >= past) position_ids[key - past] = real ? position : 0;
-    if (real) ++position;
+inline void count_positions(const Tensor<std::int64_t>& attention_mask, Tensor<std::int64_t>& position_ids) {
+  const Index past = attention_mask.cols() - position_ids.cols();
+  for (Index batch = 0; batch < attention_mask.rows(); ++batch) {
+    std::int64_t position = 0;
+    for (Index key = 0; key < attention_mask.cols(); ++key) {
+      const bool real = attention_mask.row(batch)[key] == 1;
+      if (key >= past) position_ids.row(batch)[key - past] = real ? position : 0;
+      if (real) ++position;
+    }
+  }
+}
+
+inline void mark_real_tokens(const Tensor<std::int64_t>& attention_mask, Tensor<bool>& expanded_mask) {
+  for (Index batch = 0; batch < attention_mask.rows(); ++batch) {
+    expanded_mask.row(batch) = attention_mask.row(batch).array() == 1;
   }
 }
 
@@ -34,11 +42,23 @@ inline void mask_row(ConstRowView<bool> expanded_mask, Index query_position, Row
   }
 }
 
+inline void mask_rows(const Tensor<bool>& expanded_mask, Index past, Tensor<bool>& causal_mask) {
+  const Index query_length = causal_mask.dim(2);
+  for (Index batch = 0; batch < expanded_mask.dim(0); ++batch) {
+    for (Index query = 0; query < query_length; ++query) {
+      mask_row(expanded_mask.row(batch), past + query, causal_mask.row(batch * query_length + query));
+    }
+  }
+}
+
 template <std::floating_point Scalar>
-void additive_row(ConstRowView<bool> causal_mask, RowView<Scalar> additive_mask) {
+void additive_rows(const Tensor<bool>& causal_mask, Tensor<Scalar>& additive_mask) {
   constexpr Scalar infinity = std::numeric_limits<Scalar>::infinity();
-  for (Index key = 0; key < causal_mask.size(); ++key)
-    additive_mask[key] = causal_mask[key] ? Scalar(0) : -infinity;
+  for (Index r = 0; r < causal_mask.rows(); ++r) {
+    for (Index key = 0; key < causal_mask.cols(); ++key) {
+      additive_mask.row(r)[key] = causal_mask.row(r)[key] ? Scalar(0) : -infinity;
+    }
+  }
 }
 
 }  // namespace loops
@@ -67,9 +87,7 @@ inline Tensor<std::int64_t> position_ids_from_mask(const Tensor<std::int64_t>& a
                             " covers fewer tokens than the " + std::to_string(seq) + " of the input");
   }
   Tensor<std::int64_t> position_ids({{"batch", attention_mask.dim(0)}, {"seq", seq}});
-  for (Index batch = 0; batch < attention_mask.dim(0); ++batch) {
-    loops::count_positions(attention_mask.row(batch), position_ids.row(batch));
-  }
+  loops::count_positions(attention_mask, position_ids);
   return position_ids;
 }
 
@@ -78,9 +96,7 @@ inline Tensor<bool> expand_mask(const Tensor<std::int64_t>& attention_mask) {
   check_attention_mask("expand_mask", attention_mask);
   Tensor<bool> expanded_mask(
       {{"batch", attention_mask.dim(0)}, {"head", 1}, {"query", 1}, {"key", attention_mask.dim(1)}});
-  for (Index batch = 0; batch < attention_mask.dim(0); ++batch) {
-    expanded_mask.row(batch) = attention_mask.row(batch).array() == 1;
-  }
+  loops::mark_real_tokens(attention_mask, expanded_mask);
   return expanded_mask;
 }
 
@@ -96,11 +112,7 @@ inline Tensor<bool> make_causal_mask(const Tensor<bool>& expanded_mask, Index qu
   }
   Tensor<bool> causal_mask(
       {expanded_mask.axis(0), {"head", 1}, {"query", query_length}, expanded_mask.axis(3)});
-  for (Index batch = 0; batch < expanded_mask.dim(0); ++batch) {
-    for (Index query = 0; query < query_length; ++query) {
-      loops::mask_row(expanded_mask.row(batch), past + query, causal_mask.row(batch * query_length + query));
-    }
-  }
+  loops::mask_rows(expanded_mask, past, causal_mask);
   return causal_mask;
 }
 
@@ -108,8 +120,7 @@ inline Tensor<bool> make_causal_mask(const Tensor<bool>& expanded_mask, Index qu
 template <std::floating_point Scalar>
 Tensor<Scalar> make_additive_mask(const Tensor<bool>& causal_mask) {
   Tensor<Scalar> additive_mask = Tensor<Scalar>::like(causal_mask);
-  for (Index r = 0; r < causal_mask.rows(); ++r)
-    loops::additive_row<Scalar>(causal_mask.row(r), additive_mask.row(r));
+  loops::additive_rows(causal_mask, additive_mask);
   return additive_mask;
 }
 

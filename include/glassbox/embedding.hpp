@@ -7,6 +7,20 @@
 #include "glassbox/weight.hpp"
 
 namespace glassbox {
+namespace loops {
+
+template <std::floating_point Scalar>
+void pick_rows(const WeightMatrix& weight, const Tensor<TokenId>& input_ids, Tensor<Scalar>& inputs_embeds) {
+  for (Index batch = 0; batch < input_ids.dim(0); ++batch) {
+    for (Index position = 0; position < input_ids.dim(1); ++position) {
+      const TokenId id = input_ids(batch, position);
+      const Index row = batch * input_ids.dim(1) + position;
+      weight.read_row(id, inputs_embeds.row(row));
+    }
+  }
+}
+
+}  // namespace loops
 
 // inputs_embeds[b, s, :] = weight[input_ids[b, s], :]      (torch.nn.Embedding)
 template <std::floating_point Scalar>
@@ -18,13 +32,7 @@ struct Embedding {
     check_rank("Embedding::forward", "input_ids", input_ids, 2);
     check_token_ids("Embedding::forward", input_ids, weight.out.size);
     Tensor<Scalar> inputs_embeds({input_ids.axis(0), input_ids.axis(1), weight.in});
-    for (Index batch = 0; batch < input_ids.dim(0); ++batch) {
-      for (Index position = 0; position < input_ids.dim(1); ++position) {
-        const TokenId id = input_ids(batch, position);
-        const Index row = batch * input_ids.dim(1) + position;
-        weight.read_row(id, inputs_embeds.row(row));
-      }
-    }
+    loops::pick_rows(weight, input_ids, inputs_embeds);
     return inputs_embeds;
   }
 };

@@ -19,6 +19,9 @@ Tensor<Scalar> matmul_output(const Tensor<Scalar>& input, const WeightMatrix& we
                             ": the last axis of the input must be the weight's last axis");
   }
   if (weight.empty()) throw_error<ShapeError>("matmul: weight " + shape_string(weight) + " was never loaded");
+  if (!input.contiguous()) {
+    throw_error<ShapeError>("matmul: input " + shape_string(input) + " has gaps between its rows");
+  }
   Axis axes[4];
   for (int i = 0; i < input.rank(); ++i) axes[i] = input.axis(i);
   axes[input.rank() - 1] = weight.out;
@@ -41,32 +44,36 @@ Tensor<Scalar> matmul_reference(const Tensor<Scalar>& input, const WeightMatrix&
   return output;
 }
 
+namespace loops {
+
+// The kernel for the type in which the weight is stored.
+template <std::floating_point Scalar>
+void matmul_stored(const Tensor<Scalar>& input, const WeightMatrix& weight, Tensor<Scalar>& output) {
+  const Index rows = input.rows();
+  const Index depth = weight.in.size;
+  const Index outputs = weight.out.size;
+  const Scalar* x = input.data();
+  Scalar* y = output.data();
+  switch (weight.type) {
+    case StoredType::f32:
+      return kernels::multiply_transposed(x, rows, depth, weight.values<float>(), outputs, y);
+    case StoredType::f64:
+      return kernels::multiply_transposed(x, rows, depth, weight.values<double>(), outputs, y);
+    case StoredType::f16:
+      return kernels::multiply_transposed(x, rows, depth, weight.values<Half>(), outputs, y);
+    case StoredType::bf16:
+      return kernels::multiply_transposed(x, rows, depth, weight.values<BFloat16>(), outputs, y);
+  }
+}
+
+}  // namespace loops
+
 // output[..., o] = sum_i input[..., i] * weight[o, i]       (input . weight^T, torch.nn.functional.linear)
 // input [..., in], weight [out, in] of any stored type  ->  [..., out]
 template <std::floating_point Scalar>
 Tensor<Scalar> matmul(const Tensor<Scalar>& input, const WeightMatrix& weight) {
-  Tensor<Scalar> output = matmul_output(input, weight);
-  const Index rows = input.rows();
-  const Index depth = weight.in.size;
-  const Index outputs = weight.out.size;
-  if (!input.contiguous())
-    throw_error<ShapeError>("matmul: input " + shape_string(input) + " has gaps between its rows");
-  switch (weight.type) {
-    case StoredType::f32:
-      kernels::multiply_transposed(input.data(), rows, depth, weight.values<float>(), outputs, output.data());
-      break;
-    case StoredType::f64:
-      kernels::multiply_transposed(input.data(), rows, depth, weight.values<double>(), outputs,
-                                   output.data());
-      break;
-    case StoredType::f16:
-      kernels::multiply_transposed(input.data(), rows, depth, weight.values<Half>(), outputs, output.data());
-      break;
-    case StoredType::bf16:
-      kernels::multiply_transposed(input.data(), rows, depth, weight.values<BFloat16>(), outputs,
-                                   output.data());
-      break;
-  }
+  Tensor<Scalar> output = matmul_output(input, weight);  // [..., out]
+  loops::matmul_stored(input, weight, output);
   return output;
 }
 

@@ -27,6 +27,28 @@ void rotary_row(std::int64_t position, ConstRowView<Scalar> inv_freq, RowView<Sc
 }
 
 template <std::floating_point Scalar>
+void rotary_rows(const Tensor<std::int64_t>& position_ids, const Tensor<Scalar>& inv_freq,
+                 Tensor<Scalar>& cos, Tensor<Scalar>& sin) {
+  for (Index batch = 0; batch < position_ids.dim(0); ++batch) {
+    for (Index s = 0; s < position_ids.dim(1); ++s) {
+      const Index row = batch * position_ids.dim(1) + s;
+      rotary_row<Scalar>(position_ids(batch, s), inv_freq.row(0), cos.row(row), sin.row(row));
+    }
+  }
+}
+
+template <std::floating_point Scalar>
+void rotate_heads(const Tensor<Scalar>& heads, const Tensor<Scalar>& rotated_half, const Tensor<Scalar>& cos,
+                  const Tensor<Scalar>& sin, Tensor<Scalar>& output) {
+  for (Index batch = 0; batch < heads.dim(0); ++batch) {
+    for (Index head = 0; head < heads.dim(1); ++head) {
+      output.matrix(batch, head) = heads.matrix(batch, head).cwiseProduct(cos.matrix(batch)) +
+                                   rotated_half.matrix(batch, head).cwiseProduct(sin.matrix(batch));
+    }
+  }
+}
+
+template <std::floating_point Scalar>
 void interleaved_row(ConstRowView<Scalar> x, ConstRowView<Scalar> cos, ConstRowView<Scalar> sin,
                      RowView<Scalar> output) {
   for (Index i = 0; i < x.size() / 2; ++i) {
@@ -67,13 +89,7 @@ struct RotaryEmbedding {
     tables.cos =
         Tensor<Scalar>({position_ids.axis(0), position_ids.axis(1), {"head_dim", 2 * inv_freq.dim(0)}});
     tables.sin = Tensor<Scalar>::like(tables.cos);
-    for (Index batch = 0; batch < position_ids.dim(0); ++batch) {
-      for (Index s = 0; s < position_ids.dim(1); ++s) {
-        const Index row = batch * position_ids.dim(1) + s;
-        const std::int64_t position = position_ids(batch, s);
-        loops::rotary_row<Scalar>(position, inv_freq.row(0), tables.cos.row(row), tables.sin.row(row));
-      }
-    }
+    loops::rotary_rows(position_ids, inv_freq, tables.cos, tables.sin);
     return tables;
   }
 };
@@ -114,12 +130,7 @@ Tensor<Scalar> apply_rotary_pos_emb(const Tensor<Scalar>& heads, const Tensor<Sc
   check_rotary("apply_rotary_pos_emb", heads, cos, sin);
   Tensor<Scalar> rotated_half = rotate_half(heads);
   Tensor<Scalar> output = Tensor<Scalar>::like(heads);
-  for (Index batch = 0; batch < heads.dim(0); ++batch) {
-    for (Index head = 0; head < heads.dim(1); ++head) {
-      output.matrix(batch, head) = heads.matrix(batch, head).cwiseProduct(cos.matrix(batch)) +
-                                   rotated_half.matrix(batch, head).cwiseProduct(sin.matrix(batch));
-    }
-  }
+  loops::rotate_heads(heads, rotated_half, cos, sin, output);
   return output;
 }
 
