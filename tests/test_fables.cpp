@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <string>
@@ -265,6 +266,15 @@ TEST_F(FablesTokenizer, HasTheSizeAndTheIdsOfTheConfiguration) {
   EXPECT_EQ(tokenizer_.unk_id(), 0);
   EXPECT_EQ(tokenizer_.bos_id(), 1);
   EXPECT_EQ(tokenizer_.eos_id(), 2);
+}
+
+TEST_F(FablesTokenizer, TheModelFolderIsSmall) {
+  std::uintmax_t bytes = 0;
+  for (const std::filesystem::directory_entry& file :
+       std::filesystem::directory_iterator(GLASSBOX_SOURCE_DIR "/examples/models/fables")) {
+    if (file.is_regular_file()) bytes += file.file_size();
+  }
+  EXPECT_LE(bytes, 4u * 1024 * 1024);
 }
 
 // Every word of every story begins where a piece begins, so no piece spans two words.
