@@ -173,15 +173,26 @@ def make_core(commands, program, tmp):
     return path
 
 
+def stable(line):
+    """What is written into a session: lines of glassbox's headers without their numbers."""
+    place = re.match(r'^(\S+) at (\w+\.hpp):\d+$', line)
+    if place:
+        return '~ ^%s at %s:\\d+$' % (re.escape(place.group(1)), re.escape(place.group(2)))
+    source = re.match(r'^\d+\t(.*?)( +//.*)?$', line)
+    if source:
+        return '~ ^\\d+\\t%s' % re.escape(source.group(1)).replace('\\ ', ' ').replace('\\"', '"')
+    return line
+
+
 def update(session, kind, printed):
     lines, last = [], len(session.text)
     for command, found in sorted(zip(session.commands, printed), key=lambda pair: -pair[0]['line']):
-        if command['expected'] and any(line.startswith(('~ ', '...', 'gdb|', 'lldb|')) for line in command['expected']):
+        if command['expected'] and any(line.startswith(('...', 'gdb|', 'lldb|')) for line in command['expected']):
             continue
         end = command['line'] + 1
         while end < last and session.text[end] and not re.match(r'^(#|\$(gdb|lldb)? )', session.text[end]):
             end += 1
-        session.text[command['line'] + 1:end] = found
+        session.text[command['line'] + 1:end] = [stable(line) for line in found]
     with open(session.path, 'w', encoding='utf-8') as file:
         file.write('\n'.join(session.text + lines))
 

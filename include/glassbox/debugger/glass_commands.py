@@ -2,6 +2,7 @@
 glassbox_gdb.py and glassbox_lldb.py."""
 import os
 import re
+import struct
 
 import expected
 import lens
@@ -166,6 +167,8 @@ class Glass:
                 if frame.variable('this') is None or frame.variable('this').target().field(text) is None:
                     raise Mistake('%s is not computed yet at this line' % text)
         if value is None:
+            if required and re.match(r'^\w+$', text) and not text.isdigit():
+                raise Mistake('no variable is called %s here or in a caller' % text)
             try:
                 value = self.debugger.evaluate(text)
             except Mistake:
@@ -263,8 +266,7 @@ class Glass:
     def tell_stop(self):
         here = self.where.here()
         frame = self.debugger.frames()[0]
-        function = frame.function.split('(')[0]
-        self.say('%s at %s:%d' % (function, os.path.basename(frame.file), frame.line))
+        self.say('%s at %s:%d' % (frame.function, os.path.basename(frame.file), frame.line))
         self.say('%d\t%s' % (frame.line, self.debugger.source_line(frame)))
         if here and here.at:
             self.say('%s: %s' % (here.words(), view_of(here.value()).summary()))
@@ -341,15 +343,15 @@ class Glass:
         options, words = take_options(words, {'plain': False})
         view = self.view_or_here(words, 'heat')
         rows = self.where.words_for(view.axes[-2]) if len(view.axes) >= 2 else None
-        columns = self.where.words_for(view.axes[-1])
+        columns = self.where.words_for(view.axes[-1]) if view.axes else None
         self.say(heat_map(view, self.debugger.colour() and 'plain' not in options, rows, columns))
 
     def do_stats(self, words):
         view = self.view_or_here(words, 'stats')
         statistics, _ = view.statistics(None, squares=True)
         self.say('%s %s' % (view.label, view.type_text()))
-        self.say('  elements %d, %d bytes at 0x%x, %s' % (
-            view.size, view.size * view.element.bytes, view.address,
+        self.say('  elements %d, %d bytes, %s' % (
+            view.size, view.size * view.element.bytes,
             'row after row' if view.is_row_major() else 'with gaps or in another order than rows'))
         if statistics.minimum is None:
             self.say('  no finite number; nan %d, +inf %d, -inf %d'
@@ -520,13 +522,14 @@ class Glass:
         try:
             value = float(words[1]) if view.element.floating else int({'true': 1, 'false': 0}.get(words[1], words[1]))
             data = view.element.encode(value)
-        except (ValueError, OverflowError, ArithmeticError) as error:
-            raise Mistake('%s is no %s' % (words[1], view.element.short)) from error
-        except Exception as error:  # struct.error: out of range
-            raise Mistake('%s does not fit %s' % (words[1], view.element.short)) from error
+        except ValueError:
+            raise Mistake('%s is no %s' % (words[1], view.element.short)) from None
+        except (OverflowError, struct.error):
+            raise Mistake('%s does not fit %s' % (words[1], view.element.short)) from None
         before = element.element_at([0])
         self.debugger.write(element.address, data)
-        self.say('%s was %s, is %s' % (words[0], exact(before), exact(element.element_at([0]))))
+        shown = view.number_text if view.element.short == 'bool' else exact
+        self.say('%s was %s, is %s' % (words[0], shown(before), shown(element.element_at([0]))))
 
     def do_limits(self, words):
         for word in words:
@@ -622,18 +625,24 @@ class StageCondition:
 def find_places(view, kind, most=6):
     """The first places as '(0, 3, 2)'; of rows of equal numbers '(0, 3, :)'."""
     places = []
+    axes = view.axes
     for index, row in view.loaded().rows():
         if kind == 'constant':
             if len(row) > 1 and row.count(row[0]) == len(row):
-                places.append('(%s)' % ', '.join(map(str, index + [':'])))
+                places.append(place_text(axes, index) + ', :)')
         elif not view.element.floating:
             return []
         elif sum(row) - sum(row) != 0:  # something not finite in it
             wanted = (lambda x: x != x) if kind == 'nan' else (lambda x: abs(x) == float('inf'))
-            places += ['(%s)' % ', '.join(map(str, index + [i])) for i, x in enumerate(row) if wanted(x)]
+            places += [place_text(axes, index + [i]) + ')' for i, x in enumerate(row) if wanted(x)]
         if len(places) >= most:
             break
     return places[:most]
+
+
+def place_text(axes, index):
+    """'(0, 3' : the indices in the whole tensor, of which the view may be a slice."""
+    return '(' + ', '.join(str(axis.first + i * axis.step) for axis, i in zip(axes, index))
 
 
 def wrapped(prefix, text, width=100):

@@ -20,6 +20,7 @@ import stage_source
 import step_rules
 import value_views
 from tensor_view import Garbage, Mistake
+from where import function_name
 sys.dont_write_bytecode = _writes_bytecode
 
 
@@ -159,7 +160,7 @@ class Frame:
         sal = frame.find_sal()
         self.file = sal.symtab.fullname() if sal.symtab else ''
         self.line = sal.line
-        self.function = frame.name() or ''
+        self.function = function_name(frame.name() or '')
         function = frame.function()
         self.function_line = function.line if function else 0
 
@@ -262,9 +263,9 @@ class Debugger:
     def stage_state(self):
         for name in ('glassbox::latest_stage_state', "&'glassbox::stage_state()::state'"):
             try:
-                pointer = gdb.parse_and_eval(name)
-                return Value(pointer.dereference()) if int(pointer) else None
-            except gdb.error:
+                pointer = value_views.plain_pointer(Value(gdb.parse_and_eval(name)))
+                return pointer.target() if pointer.integer() else None
+            except (gdb.error, Garbage):
                 continue
         raise Mistake('the program has no glassbox::stage_state() that can be read here')
 
@@ -334,6 +335,10 @@ class GlassCommand(gdb.Command):
             self.glass.run(argument)
         except (Mistake, Garbage) as error:
             raise gdb.GdbError('glass: %s' % error) from None
+        except gdb.error as error:
+            raise gdb.GdbError('glass: gdb says: %s' % error) from None
+        except (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
+            raise gdb.GdbError('glass: fault in the command itself: %r' % error) from None
         finally:
             try:
                 gdb.execute('set may-call-functions on')

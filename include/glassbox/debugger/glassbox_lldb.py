@@ -19,6 +19,7 @@ import stage_source
 import step_rules
 import value_views
 from tensor_view import Garbage, Mistake
+from where import function_name
 sys.dont_write_bytecode = _writes_bytecode
 
 
@@ -234,7 +235,7 @@ class Frame:
         entry = frame.GetLineEntry()
         self.file = entry.GetFileSpec().fullpath or ''
         self.line = entry.GetLine()
-        self.function = frame.GetFunctionName() or ''
+        self.function = function_name(frame.GetFunctionName() or '')
         start = frame.GetFunction().GetStartAddress().GetLineEntry()
         self.function_line = start.GetLine() if start.IsValid() else 0
 
@@ -340,7 +341,8 @@ class Debugger:
         pointer = self.target().FindFirstGlobalVariable('glassbox::latest_stage_state')
         if not pointer.IsValid():
             raise Mistake('the program has no glassbox::latest_stage_state: lldb cannot read thread_local data')
-        return Value(pointer.Dereference()) if pointer.GetValueAsUnsigned() else None
+        pointer = value_views.plain_pointer(Value(pointer))
+        return pointer.target() if pointer.integer() else None
 
     # -- running. In synchronous mode Continue() returns when the program has stopped. --
     def set_stops(self, places, wanted, keep):
@@ -460,6 +462,8 @@ class GlassCommand:
             self.glass.run(argument)
         except (Mistake, Garbage) as error:
             result.SetError('glass: %s' % error)
+        except (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
+            result.SetError('glass: fault in the command itself: %r' % error)
         finally:
             self.glass.debugger.result = None
 

@@ -15,6 +15,8 @@ NOT_ENTERED = [
     'glassbox::shape_string',
     'glassbox::allocate_zeroed', 'glassbox::release_buffer',
     'glassbox::check_',          # shape checks: they say something only when they throw
+    'glassbox::matmul_output',   # the same for the product's shape
+    'glassbox::rotate_half',     # row by row, called from apply_rotary_pos_emb
     'glassbox::stage',           # stage() and stage_state(): the stage line itself is the place to stop
     'glassbox::set_record_tensor',
     'glassbox::throw_error',

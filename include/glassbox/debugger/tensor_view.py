@@ -177,8 +177,9 @@ class Statistics:
 
 
 # ---- the array ----
-class Axis(namedtuple('Axis', 'name size stride')):
-    """One axis; `stride` is in bytes, `name` may be empty."""
+class Axis(namedtuple('Axis', 'name size stride first step', defaults=(0, 1))):
+    """One axis; `stride` is in bytes, `name` may be empty. Of a slice `first` and `step` tell the indices in the
+    whole tensor, for its labels."""
     def __str__(self):
         return '%s=%d' % (self.name, self.size) if self.name else str(self.size)
 
@@ -307,7 +308,8 @@ class ArrayView:
         """'[head=2, query=0]'; axes of one element say nothing and are left out."""
         pairs = [(axis, i) for axis, i in zip(self.axes, index) if axis.size != 1]
         pairs = pairs or [(self.axes[len(index) - 1], index[-1])]
-        return '[%s]' % ', '.join('%s=%d' % (axis.name, i) if axis.name else str(i) for axis, i in pairs)
+        numbers = [(axis.name, axis.first + i * axis.step) for axis, i in pairs]
+        return '[%s]' % ', '.join('%s=%d' % pair if pair[0] else str(pair[1]) for pair in numbers)
 
     def element_at(self, index):
         return self.element.decode(bytes(self.read(self.row_address(index), self.element.bytes)))[0]
@@ -383,7 +385,8 @@ class ArrayView:
             index = self.row_index(row)
             lines.append((self.row_label(index) if len(self.axes) > 1 else '[:]', self.row_text(index)))
         if self.row_count() > shown:
-            lines.append(('[...]', '%d more rows' % (self.row_count() - shown)))
+            rest = self.row_count() - shown
+            lines.append(('[...]', '%d more row%s' % (rest, '' if rest == 1 else 's')))
         return lines
 
     # -- slices --
@@ -410,7 +413,8 @@ class ArrayView:
                 raise Mistake('%s in [%s]: expected from:to or from:to:step' % (part, text))
             start, stop, step = slice(*numbers).indices(axis.size)
             address += start * axis.stride
-            axes.append(Axis(axis.name, max(0, -(-(stop - start) // step)), axis.stride * step))
+            axes.append(Axis(axis.name, max(0, -(-(stop - start) // step)), axis.stride * step,
+                             axis.first + start * axis.step, axis.step * step))
         label = '%s[%s]' % (self.label, text)
         return self.with_axes(axes or [Axis('', 1, self.element.bytes)], address, label)
 

@@ -150,6 +150,16 @@ def vector_elements(vector, size):
 LARGEST_LIST = 1 << 20
 
 
+def plain_pointer(value):
+    """The pointer inside a std::atomic<T*> (libstdc++, then libc++); a pointer as it is."""
+    for outer, inner in (('_M_b', '_M_p'), ('__a_', '__a_value')):
+        holder = value.field(outer) if not value.is_pointer() else None
+        pointer = holder.field(inner) if holder is not None else None
+        if pointer is not None:
+            return pointer
+    return value
+
+
 def read_string(read, address):
     """A std::string of libstdc++: pointer, length, bytes."""
     begin = int.from_bytes(bytes(read(address, 8)), 'little')

@@ -13,8 +13,20 @@ from value_views import read_string, vector_elements
 STRING_BYTES = 32  # sizeof(std::string) of libstdc++
 
 
+def function_name(text):
+    """'long glassbox::f<float>(int) const' -> 'glassbox::f<float>': lldb puts the type of a template in front."""
+    depth, start = 0, 0
+    for i, letter in enumerate(text):
+        if letter == '(' and depth == 0 and not text.startswith('(anonymous', i):
+            return text[start:i]
+        depth += {'<': 1, '(': 1, '>': -1, ')': -1}.get(letter, 0)
+        if letter == ' ' and depth == 0 and text[start:i] != 'operator':
+            start = i + 1
+    return text[start:]
+
+
 def is_stage_function(name):
-    return name.replace('void ', '', 1).startswith('glassbox::stage<') or name.split('(')[0] == 'glassbox::stage'
+    return name.split('<')[0] == 'glassbox::stage'
 
 
 class Here:
