@@ -138,6 +138,18 @@ TYPED_TEST(GenerateBatch, GoesOnUntilTheLastHasStopped) {
   for (const test_support::ForwardCall& call : model.calls) EXPECT_EQ(call.logits_to_keep, 1);
 }
 
+// Also where the last row is the first to stop.
+TYPED_TEST(GenerateBatch, RowsMayStopInAnyOrder) {
+  const SuccessorModel<TypeParam> model(20, 50);
+  GenerationConfig config;
+  config.eos_token_id = {9};
+  const std::vector<GenerationResult> results = generate_batch(model, {{6}, {5}, {7, 8}}, config, 0);
+  EXPECT_EQ(results[0].ids, (Ids{7, 8, 9}));
+  EXPECT_EQ(results[1].ids, (Ids{6, 7, 8, 9}));
+  EXPECT_EQ(results[2].ids, (Ids{9}));
+  EXPECT_EQ(model.calls.size(), 4U);
+}
+
 // Each text has the whole context for itself: padding takes no position of it.
 TYPED_TEST(GenerateBatch, ContextIsCountedForEachText) {
   ModelConfig model_config = small_config();
@@ -195,9 +207,9 @@ TYPED_TEST(GenerateBatch, Errors) {
         generate_batch(model, {{1}, Ids(6, 1)}, config, 0);
       },
       "generation: the prompt of 6 tokens is longer than the context of 5"));
-  config.sampling.top_k = -1;
+  config.max_new_tokens = -1;
   EXPECT_TRUE(throws<UsageError>([&] { generate_batch(model, {{1}}, config, 0); },
-                                 "sampling: top_k is -1, expected a whole number >= 1, or 0 (off)"));
+                                 "generation: max_new_tokens is -1, expected a whole number >= 0"));
   const PieceTokenizer tokenizer({"", "a"});
   EXPECT_TRUE(throws<UsageError>(
       [&] { generate_batch(model, {{1}}, GenerationConfig(), 0, &tokenizer); },
