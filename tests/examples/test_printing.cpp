@@ -121,11 +121,11 @@ TEST(ValuesText, ShowsACornerAndSaysWhatIsMissing) {
   options.max_rows = 3;
   options.max_columns = 3;
   EXPECT_EQ(values_text(counting({{"from", 5}, {"to", 4}}), options),
-            "            0       1  ..       3\n"
-            "    0   0.000   1.000  ..   3.000\n"
-            "    1   4.000   5.000  ..   7.000\n"
-            "    ..     ..      ..  ..      ..\n"
-            "    4  16.000  17.000  ..  19.000\n");
+            "             0       1  ..       3\n"
+            "    0    0.000   1.000  ..   3.000\n"
+            "    1    4.000   5.000  ..   7.000\n"
+            "    ..      ..      ..  ..      ..\n"
+            "    4   16.000  17.000  ..  19.000\n");
 }
 
 TEST(ValuesText, ShowsTheHeadAndTheTextAskedFor) {
@@ -191,7 +191,7 @@ TEST(StagePrinter, ShowsOneLayerAndWhatTheDecodeStepChanges) {
   options.stage = "scores";
   const std::string text = two_passes(options);
   EXPECT_EQ(text.substr(0, 9), "== first ");
-  EXPECT_NE(text.find("scores  [batch=1, head=1, query=2, key=2]  f32                             "
+  EXPECT_NE(text.find("scores  [batch=1, head=1, query=2, key=2]  f32                              "
                       "glassbox/attention.hpp:7\n  from query_states, cached_keys\n  scores[b, h, i, j] ="),
             std::string::npos)
       << text;
