@@ -88,6 +88,8 @@ void score_story(const glassbox::CausalLM<float>& causal_lm, const glassbox::Tok
   }
 }
 
+constexpr std::uint64_t shown_refusals = 3;
+
 // Stories that the model writes from the opening, and how many of them the grammar accepts.
 Count score_free_stories(const glassbox::CausalLM<float>& causal_lm, const glassbox::Tokenizer& tokenizer,
                          glassbox::GenerationConfig config, fables::Language language,
@@ -106,7 +108,7 @@ Count score_free_stories(const glassbox::CausalLM<float>& causal_lm, const glass
     const fables::CheckResult check = fables::check_story(language, text);
     if (check.ok) {
       count.right += 1;
-    } else {
+    } else if (count.all - count.right < shown_refusals) {
       std::printf("  byte %zu: %s\n    %s\n", check.place, check.message.c_str(), text.c_str());
     }
   }

@@ -314,7 +314,8 @@ def beginning(story, length):
 
 def batches(tokenizer, lines, options, generator):
     """Endless batches, each story once before any comes again. The first ones hold only beginnings of stories:
-    where attention has less to search, it finds sooner what there is to recall."""
+    where attention has less to search, it finds sooner what there is to recall. Once it does, every word
+    counts alike, so that the stories become whole ones."""
     step = 0
     while True:
         order = torch.randperm(len(lines), generator=generator).tolist()
@@ -322,8 +323,8 @@ def batches(tokenizer, lines, options, generator):
             stories = [encode_story(tokenizer, lines[i]) for i in order[start : start + options.batch]]
             if step < options.short_steps:
                 stories = [beginning(story, options.short_length) for story in stories]
+            yield to_batch(stories, options.forced_weight if step < options.weighted_steps else 1.0)
             step += 1
-            yield to_batch(stories, options.forced_weight)
 
 
 def learning_rate(step, options):
@@ -436,12 +437,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--make-fables", required=True, help="the program built from examples/make_fables.cpp")
     parser.add_argument("--output", default=os.path.dirname(os.path.abspath(__file__)), help="folder to write")
-    parser.add_argument("--steps", type=int, default=3500)
+    parser.add_argument("--steps", type=int, default=3800)
     parser.add_argument("--batch", type=int, default=16, help="stories in a step")
     parser.add_argument("--learning-rate", type=float, default=3e-3)
     parser.add_argument("--forced-weight", type=float, default=30.0, help="loss weight of words that a story forces")
     parser.add_argument("--short-steps", type=int, default=1000, help="so many first steps see beginnings of stories only")
     parser.add_argument("--short-length", type=int, default=48, help="tokens of a story in those steps")
+    parser.add_argument("--weighted-steps", type=int, default=2000, help="so many first steps use that weight")
     parser.add_argument("--corpus", type=int, default=160000, help="stories in the corpus")
     parser.add_argument("--every", type=int, default=250, help="steps between scores (and saved weights)")
     parser.add_argument("--seed", type=int, default=1)
