@@ -35,7 +35,6 @@ void show(const examples::Lesson& lesson) {
             << " pieces. The sign \xE2\x96\x81 stands for "
             << "a space, so that a piece knows whether\na word begins with it.\n\n";
   print_pieces(tokenizer, lesson.text);
-
   examples::say(
       "Words that are no piece are spelled with smaller ones, unknown characters with their bytes:");
   print_pieces(tokenizer, "unhappily");
