@@ -122,7 +122,7 @@ line heads.hpp heads 'heads.matrix(batch, head) = projection.matrix(batch).middl
   'heads.matrix(batch, head) = projection.matrix(0).middleCols(head * head_dim, head_dim);'
 line heads.hpp heads 'heads.matrix(batch, head) = projection.matrix(batch).middleCols(head * head_dim, head_dim);' \
   'heads.matrix(batch, head) = ConstMatrixView<Scalar>(
-       projection.data() + (batch * num_heads + head) * projection.dim(1) * head_dim, projection.dim(1), head_dim);'
+       projection.data() + (batch * heads.dim(1) + head) * projection.dim(1) * head_dim, projection.dim(1), head_dim);'
 fault heads.hpp heads 'merged.matrix(batch).middleCols(head * head_dim,' \
   'merged.matrix(batch).middleCols((@ ? heads.dim(1) - 1 - head : head) * head_dim,'
 
