@@ -96,15 +96,16 @@ TEST(Llama2c, ConfigurationAndWhatIsAssumed) {
   EXPECT_EQ(checkpoint.config.rms_norm_eps, 1e-5);
   EXPECT_EQ(checkpoint.config.rope_theta, 10000.0);
   EXPECT_EQ(checkpoint.config.bos_token_id, 1);
-  EXPECT_EQ(checkpoint.config.eos_token_id, (std::vector<TokenId>{2}));
-  EXPECT_EQ(checkpoint.generation_config.eos_token_id, (std::vector<TokenId>{2}));
+  EXPECT_EQ(checkpoint.config.eos_token_id, (std::vector<TokenId>{1, 2}));
+  EXPECT_EQ(checkpoint.generation_config.eos_token_id, (std::vector<TokenId>{1, 2}));
   EXPECT_EQ(checkpoint.report.format, "llama2.c version 0");
   EXPECT_EQ(checkpoint.report.assumptions,
-            (std::vector<std::string>{"rms_norm_eps = 1e-05 (fixed in run.c, not stored)",
-                                      "rope_theta = 10000 (fixed in run.c, not stored)",
-                                      "hidden_act = \"silu\" (fixed in run.c, not stored)",
-                                      "bos_token_id = 1, eos_token_id = 2 (Llama's, not stored)",
-                                      "greedy (sampling settings are not stored)"}));
+            (std::vector<std::string>{
+                "rms_norm_eps = 1e-05 (fixed in run.c, not stored)",
+                "rope_theta = 10000 (fixed in run.c, not stored)",
+                "hidden_act = \"silu\" (fixed in run.c, not stored)",
+                "bos_token_id = 1, eos_token_id = [1, 2] (1 as in run.c, 2 Llama's; not stored)",
+                "greedy (sampling settings are not stored)"}));
   std::vector<std::string> unused;
   for (const ReportedTensor& tensor : checkpoint.report.tensors) {
     if (tensor.used_as.empty()) {

@@ -101,18 +101,19 @@ inline ModelDescription describe_llama2c(const MappedFile& file, const Llama2cHe
   config.rope_theta = 10000.0;
   if (config.vocab_size > 2) {
     config.bos_token_id = 1;
-    config.eos_token_id = {2};
+    config.eos_token_id = {1,
+                           2};  // these models were trained on texts that follow each other, each begun by 1
   }
   config.validate();
   description.generation_config.eos_token_id = config.eos_token_id;
   description.report.path = file.name();
   description.report.format = "llama2.c version " + std::to_string(header.version);
   description.report.files = {file.name()};
-  description.report.assumptions = {"rms_norm_eps = 1e-05 (fixed in run.c, not stored)",
-                                    "rope_theta = 10000 (fixed in run.c, not stored)",
-                                    "hidden_act = \"silu\" (fixed in run.c, not stored)",
-                                    "bos_token_id = 1, eos_token_id = 2 (Llama's, not stored)",
-                                    "greedy (sampling settings are not stored)"};
+  description.report.assumptions = {
+      "rms_norm_eps = 1e-05 (fixed in run.c, not stored)", "rope_theta = 10000 (fixed in run.c, not stored)",
+      "hidden_act = \"silu\" (fixed in run.c, not stored)",
+      "bos_token_id = 1, eos_token_id = [1, 2] (1 as in run.c, 2 Llama's; not stored)",
+      "greedy (sampling settings are not stored)"};
   return description;
 }
 
