@@ -90,7 +90,7 @@ TEST_F(Walk, SourceLinesAreThoseOfTheStages) {
 }
 
 TEST_F(Walk, FitsAPageAndIsPlainWhereNobodySeesColours) {
-  for (const std::string& arguments : {"", "--full"}) {
+  for (const std::string arguments : {"", "--full"}) {
     const std::string text = arguments.empty() ? text_of({}) : text_of({arguments, "--stage", "scores"});
     EXPECT_EQ(text.find('\x1b'), std::string::npos);
     for (const std::string& line : lines_of(text)) {
