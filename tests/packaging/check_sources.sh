@@ -162,6 +162,26 @@ check_function_lengths() {
     }'
 }
 
+# Each header of the book and of io/, text/ and kernels/ has its test; tests and examples are all built.
+check_tests() {
+  local header file name
+  while read -r header; do
+    case $header in glassbox.hpp | version.hpp | debugger/*) continue ;; esac
+    name=$(basename "$header" .hpp)
+    file=tests/$(dirname "$header")/test_$name.cpp
+    [[ -e $root/$file ]] || echo "$header:1: has no test ${file//\/.\//\/}"
+  done < <(all_headers)
+  (cd "$root" && find tests -name 'test_*.cpp' | LC_ALL=C sort) | while read -r file; do
+    name=$(basename "$file" .cpp)
+    grep -qwF "${name#test_}" "$root/tests/CMakeLists.txt" || echo "tests/CMakeLists.txt:1: does not list $file"
+  done
+  (cd "$root/examples" && ls ./*.cpp) | while read -r file; do
+    name=$(basename "$file" .cpp)
+    grep -qE "add_glassbox_example\($name\b" "$root/examples/CMakeLists.txt" ||
+      echo "examples/CMakeLists.txt:1: does not list examples/$name.cpp"
+  done
+}
+
 # CMakeLists.txt lists the headers, glassbox.hpp the book: each exactly what is there.
 check_lists() {
   local difference
@@ -174,7 +194,7 @@ check_lists() {
   grep -nE '^#include' glassbox.hpp | grep -vE '  // ' | sed 's|^|glassbox.hpp:|; s|$|   <- say beside it what it is|' || true
 }
 
-checks="layering third_party auto ascii macros file_positions eigen_objects budgets lists"
+checks="layering third_party auto ascii macros file_positions eigen_objects budgets lists tests"
 if [[ $# -lt 1 || " $checks " != *" $1 "* ]]; then
   echo "check_sources.sh CHECK [ROOT], where CHECK is one of: $checks" >&2
   exit 2

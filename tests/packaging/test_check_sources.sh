@@ -8,10 +8,15 @@ folder=${1:-$(mktemp -d)}
 mkdir -p "$folder"
 planted=0
 
+rm -rf "$folder/sources"
+mkdir "$folder/sources"
+cp -r "$root/include" "$root/CMakeLists.txt" "$folder/sources/"
+(cd "$root" && find tests examples \( -name '*.cpp' -o -name CMakeLists.txt \) -print | tar -cf - -T -) |
+  tar -xf - -C "$folder/sources"
+
 restore() {
   rm -rf "$folder/copy"
-  mkdir "$folder/copy"
-  cp -r "$root/include" "$root/CMakeLists.txt" "$folder/copy/"
+  cp -r "$folder/sources" "$folder/copy"
 }
 
 # must_report CHECK PATTERN: the copy has a fault; the report has a line that matches PATTERN.
@@ -110,5 +115,12 @@ rm "$folder/copy/include/glassbox/io/npy.hpp"
 must_report lists '^CMakeLists\.txt:1: lists, but there is not, include/glassbox/io/npy\.hpp'
 sed -i 's|^\(#include "glassbox/mlp.hpp"\).*|\1|' "$folder/copy/include/glassbox/glassbox.hpp"
 must_report lists '^glassbox\.hpp:[0-9]+:.*say beside it what it is'
+
+rm "$folder/copy/tests/test_rms_norm.cpp"
+must_report tests '^rms_norm\.hpp:1: has no test tests/test_rms_norm\.cpp'
+touch "$folder/copy/tests/io/test_new_format.cpp"
+must_report tests 'tests/CMakeLists\.txt:1: does not list tests/io/test_new_format\.cpp'
+touch "$folder/copy/examples/13_training.cpp"
+must_report tests 'examples/CMakeLists\.txt:1: does not list examples/13_training\.cpp'
 
 echo "$planted planted faults, each reported"
