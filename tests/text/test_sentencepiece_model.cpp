@@ -262,7 +262,7 @@ TEST(SentencePieceCharsmap, RefusesSizesThatDoNotFit) {
   EXPECT_EQ(Charsmap::verdict_of(blob.substr(0, blob.size() - 2)),
             prefix + "has a trie that does not fit into it");
   EXPECT_EQ(Charsmap::verdict_of(std::string(8, '\0')), prefix + "has a trie that does not fit into it");
-  blob[0] = 2;
+  blob[0] = 1;
   EXPECT_EQ(Charsmap::verdict_of(blob), prefix + "has a trie that does not fit into it");
   blob[0] = 0;
   blob[3] = 1;
