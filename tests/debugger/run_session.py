@@ -179,6 +179,9 @@ def stable(line):
     if place:
         return '~ ^%s at %s:\\d+$' % (re.escape(place.group(1)), re.escape(place.group(2)))
     source = re.match(r'^\d+\t(.*?)( +//.*)?$', line)
+    agreement = re.match(r'^(.* agree within .*: largest difference )\S+( \(.*)$', line)
+    if agreement:  # roundings differ from compiler to compiler
+        return '~ ^%s\\S+%s$' % tuple(re.escape(part).replace('\\ ', ' ') for part in agreement.groups())
     if source:
         return '~ ^\\d+\\t%s' % re.escape(source.group(1)).replace('\\ ', ' ').replace('\\"', '"')
     return line

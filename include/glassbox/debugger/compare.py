@@ -32,7 +32,7 @@ def compare(a, b, tolerance=1e-5):
     result = _walk(a, b, tolerance)
     if result['differing'] == 0:
         word = 'are equal' if result['largest'] == 0 else \
-            'agree within %g: largest difference %s' % (tolerance, exact(result['largest']))
+            'agree within %.2g: largest difference %.1g' % (tolerance, result['largest'])
         return '%s %s (%d elements)' % (names, word, a.size)
     lines = ['%s differ: %d of %d elements by more than %g' % (names, result['differing'], a.size, tolerance)]
     for word, (index, x, y) in (('first', result['first']), ('largest', result['worst'])):
@@ -74,7 +74,7 @@ def _stream(view):
 
 
 def _close(xs, ys, tolerance=1e-5):
-    return all(x == y or abs(x - y) <= tolerance * max(1.0, abs(x), abs(y)) for x, y in zip(xs, ys))
+    return all(x == y or abs(x - y) <= tolerance * max(1.0, abs(x), abs(y)) < math.inf for x, y in zip(xs, ys))
 
 
 def _shape_hint(a, b):

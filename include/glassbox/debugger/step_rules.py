@@ -40,6 +40,6 @@ def lldb_rules():
     """lldb holds the names of function templates with their return type in front."""
     names = '|'.join(NOT_ENTERED)
     yield 'settings set target.process.thread.step-avoid-regexp ' + \
-        '"^([a-zA-Z_:]+(<[^()]*>)?[&*]? )?(%s)|::check_"' % names
+        '^([a-zA-Z_:]+(<[^()]*>)?[&*]? )?(%s)|::check_' % names
     yield 'settings set target.process.thread.step-in-avoid-nodebug true'
     yield 'settings set target.process.thread.step-out-avoid-nodebug true'

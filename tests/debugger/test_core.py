@@ -1,0 +1,204 @@
+"""The debuggers' commands without a debugger: views over bytes, statistics, .npy files, comparisons, the stage table.
+
+Must turn red: strides of a slice wrong, bfloat16 rounded towards zero, statistics that count -inf as the minimum, a .npy
+header that is not padded or has no comma after a single axis, a row of the stage table not read.
+"""
+import array
+import math
+import os
+import re
+import struct
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SCRIPTS = os.path.join(HERE, '..', '..', 'include', 'glassbox', 'debugger')
+sys.path.insert(0, SCRIPTS)
+sys.dont_write_bytecode = True
+import compare
+import glass_commands
+import heat_map
+import npy
+import stage_source
+import tensor_view as tv
+import value_views
+import where
+
+
+def view_of(values, names_and_sizes, element=tv.F32, typecode='f'):
+    raw = b'\0' * 64 + array.array(typecode, values).tobytes()
+    return tv.ArrayView.dense(lambda address, count: raw[address:address + count], 64, element, names_and_sizes, label='t')
+
+
+class Views(unittest.TestCase):
+    def test_slices(self):
+        view = view_of(range(24), [('head', 2), ('query', 3), ('key', 4)])
+        self.assertEqual(list(view.slice('1, 2').row([])), [20, 21, 22, 23])
+        self.assertEqual(list(view.slice(':, 1, 3').row([])), [7, 19])
+        self.assertEqual(list(view.slice('-1, -1, ::2').row([])), [20, 22])
+        self.assertEqual(view.slice('0, 1:3').rows_text()[0][0], '[query=1]')
+        self.assertEqual(view.slice('1, 1, 1').element_at([0]), 17)
+        for text, message in (('2', '2 is not in 0..1 of axis head'), ('0, 0, 0, 0', '4 indices for the 3 axes'),
+                              ('x', 'x in [x] is no index'), ('::-1', 'expected from:to')):
+            with self.assertRaises(tv.Mistake) as raised:
+                view.slice(text)
+            self.assertIn(message, str(raised.exception))
+
+    def test_impossible_shapes(self):
+        for sizes in ([('a', -1)], [('a', 1 << 40), ('b', 1 << 40)]):
+            with self.assertRaises(tv.Garbage):
+                view_of([], sizes)
+        with self.assertRaises(tv.Garbage):
+            tv.ArrayView.dense(None, 0, tv.F32, [('a', 1)])
+
+    def test_statistics(self):
+        view = view_of([1, -math.inf, 3, math.nan, math.inf, -2], [('a', 6)])
+        statistics, complete = view.statistics()
+        self.assertTrue(complete)
+        self.assertEqual((statistics.minimum, statistics.maximum, statistics.sum), (-2, 3, 2))
+        self.assertEqual((statistics.nan, statistics.plus_inf, statistics.minus_inf), (1, 1, 1))
+        self.assertEqual(view.summary(), 'f32[a=6] min=-2 max=3 mean=0.6667 nan=1 inf=2')
+        self.assertEqual(view_of([math.nan], [('a', 1)]).summary(), 'f32[a=1] = nan')
+        self.assertEqual(view_of([-math.inf] * 2, [('a', 2)]).summary(), 'f32[a=2] min=- max=- mean=- nan=0 inf=2')
+        hundred = view_of(range(1, 101), [('row', 10), ('column', 10)], tv.F64, 'd')
+        statistics, _ = hundred.statistics(squares=True)
+        self.assertEqual((statistics.sum, statistics.sum_of_squares), (5050, 338350))
+
+    def test_limit(self):
+        view = view_of([0] * 50 + [9] * 50, [('row', 10), ('column', 10)])
+        statistics, complete = view.statistics(limit=20)
+        self.assertFalse(complete)
+        self.assertEqual((statistics.count, statistics.minimum, statistics.maximum), (20, 0, 9))
+
+    def test_stored_types(self):
+        bits = [0x3F80, 0xBF00, 0x7F80, 0x0001]
+        raw = struct.pack('<4H', *bits)
+        self.assertEqual(list(tv.BF16.decode(raw)), [1.0, -0.5, math.inf, 2.0 ** -133])
+        for value, expected in ((1.0, 0x3F80), (1.00390625, 0x3F80), (1.01171875, 0x3F82), (-3.1415926, 0xC049)):
+            self.assertEqual(struct.unpack('<H', tv.BF16.encode(value))[0], expected)
+        self.assertEqual(list(tv.F16.decode(struct.pack('<3H', 0x3C00, 0x0001, 0xFC00))), [1.0, 2.0 ** -24, -math.inf])
+
+
+class NumpyFiles(unittest.TestCase):
+    def test_bytes_of_a_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, 'a.npy')
+            npy.write(view_of([1, 2, 3, 4, 5, 6], [('row', 2), ('column', 3)]), path)
+            with open(path, 'rb') as file:
+                raw = file.read()
+            self.assertEqual(raw[:8], b'\x93NUMPY\x01\x00')
+            self.assertEqual((10 + struct.unpack('<H', raw[8:10])[0]) % 64, 0)
+            self.assertIn(b"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", raw)
+            self.assertEqual(struct.unpack('<6f', raw[-24:]), (1, 2, 3, 4, 5, 6))
+            npy.write(view_of([1, 2, 3], [('a', 3)]), path)
+            with open(path, 'rb') as file:
+                self.assertIn(b"'shape': (3,), }", file.read())
+            turned = view_of(range(6), [('row', 2), ('column', 3)])
+            npy.write(turned.with_axes([turned.axes[1], turned.axes[0]]), path)
+            again = npy.read(path)
+            self.assertEqual((again.shape, compare.flat(again)), ([3, 2], [0, 3, 1, 4, 2, 5]))
+            with open(path, 'wb') as file:
+                file.write(npy.header('<f8', [2, 2]).replace(b"False", b"True ") + struct.pack('<4d', 1, 3, 2, 4))
+            self.assertEqual(compare.flat(npy.read(path)), [1, 2, 3, 4])
+            with open(path, 'wb') as file:
+                file.write(npy.header('<f8', [2, 2]) + struct.pack('<3d', 1, 3, 2))
+            with self.assertRaises(tv.Mistake):
+                npy.read(path)
+            with open(path, 'wb') as file:
+                file.write(b'no such thing')
+            with self.assertRaises(tv.Mistake):
+                npy.read(path)
+
+
+class Comparisons(unittest.TestCase):
+    VALUES = [0.5, -1.25, 3.0, 7.5, -2.125, 4.0, 8.0, 1.0, -6.0]
+
+    def kind(self, a, b, sizes=(('row', 3), ('column', 3)), other=None):
+        return compare.compare(view_of(a, list(sizes), tv.F64, 'd'), view_of(b, list(other or sizes), tv.F64, 'd'))
+
+    def test_kinds(self):
+        values = self.VALUES
+        self.assertIn('are equal (9 elements)', self.kind(values, values))
+        self.assertIn('agree within', self.kind(values, [x + 1e-9 for x in values]))
+        self.assertIn('constant shift: the second is the first + 2', self.kind(values, [x + 2 for x in values]))
+        self.assertIn('constant factor: the second is the first * 0.125', self.kind(values, [x / 8 for x in values]))
+        turned = [values[3 * j + i] for i in range(3) for j in range(3)]
+        self.assertIn('transposed', self.kind(values, turned))
+        self.assertIn('permuted: the same numbers', self.kind(values, values[1:] + values[:1]))
+        self.assertIn('permuted: shifted by one row', self.kind(values, values[3:] + values[:3]))
+        rough = [1 + 0.001 * i for i in range(9)]
+        halves = list(tv.F16.decode(struct.pack('<9e', *rough)))
+        self.assertIn('half precision (f16)', self.kind(rough, halves))
+        bf16 = list(tv.BF16.decode(b''.join(map(tv.BF16.encode, rough))))
+        self.assertIn('bfloat16 precision', self.kind(rough, bf16))
+        masked = values[:-1] + [-math.inf]
+        self.assertIn('only one of them has infinities', self.kind(values, masked))
+        text = self.kind(values, values[:4] + [99.0] + values[5:])
+        self.assertIn('1 of 9 elements', text)
+        self.assertIn('first    at [1, 1]: -2.125 and 99', text)
+        self.assertEqual(len(text.split('\n')), 3)
+
+    def test_shapes(self):
+        self.assertIn('differ in shape', self.kind(self.VALUES[:6], self.VALUES[:6], (('a', 2), ('b', 3)), (('a', 3), ('b', 2))))
+        self.assertIn('a view where a transpose was meant',
+                      self.kind(self.VALUES[:6], self.VALUES[:6], (('a', 2), ('b', 3)), (('a', 3), ('b', 2))))
+        self.assertIn('are equal', self.kind(self.VALUES[:6], self.VALUES[:6], (('x', 1), ('a', 2), ('b', 3)),
+                                             (('a', 2), ('b', 3))))
+
+
+class Texts(unittest.TestCase):
+    def test_heat_map_of_many(self):
+        text = heat_map.heat_map(view_of(range(100 * 200), [('row', 100), ('column', 200)]), False)
+        rows = [line for line in text.split('\n') if '|' in line]
+        self.assertEqual((len(rows), len(rows[0].split('|')[1])), (heat_map.HEIGHT, heat_map.WIDTH))
+        self.assertIn('the largest of its block', text)
+        self.assertIn('\x1b[48;2;', heat_map.heat_map(view_of([1, 2], [('a', 2)]), True))
+
+    def test_words(self):
+        self.assertEqual(glass_commands.split_words('diff a[0, 1] "b c" --tolerance 1'),
+                         ['diff', 'a[0, 1]', 'b c', '--tolerance', '1'])
+        self.assertEqual(glass_commands.take_options(['x', '--layer', '3', '--seq=5'], {'layer': True, 'seq': True}),
+                         ({'layer': '3', 'seq': '5'}, ['x']))
+        self.assertEqual(tv.split_slice('a->b[2].c[0, x[1]]'), ('a->b[2].c', '0, x[1]'))
+        self.assertEqual(where.function_name('long glassbox::f<int (*)(long)>(int) const'), 'glassbox::f<int (*)(long)>')
+        self.assertEqual(value_views.template_arguments('Eigen::Map<Eigen::Matrix<float, 1, -1>, 0>'),
+                         ['Eigen::Matrix<float, 1, -1>', '0'])
+
+    def test_every_command_has_a_function_and_help(self):
+        for name, (usage, text) in glass_commands.COMMANDS.items():
+            self.assertTrue(callable(getattr(glass_commands.Glass, 'do_' + name)))
+            self.assertTrue(usage.startswith('glass ' + name) and text.endswith('.'), name)
+            self.assertIn('\n  %-10s ' % name, glass_commands.HELP)
+
+
+class Stages(unittest.TestCase):
+    def test_table_is_read_whole(self):
+        source = stage_source.StageSource()
+        path = os.path.join(source.folder, 'stage_table.hpp')
+        with open(path, encoding='utf-8') as file:
+            names = re.findall(r'^\s*\.name = "(\w+)"', file.read(), re.M)
+        self.assertGreater(len(names), 40)
+        self.assertEqual([row.name for row in source.rows], names)
+        for row in source.rows:
+            for field in ('group', 'axes', 'source', 'module', 'formula', 'why'):
+                self.assertTrue(getattr(row, field), '%s has no %s' % (row.name, field))
+
+    def test_every_line_has_a_row(self):
+        source = stage_source.StageSource()
+        rows = {row.name for row in source.rows}
+        self.assertEqual([line.stage for line in source.lines if line.stage not in rows], [])
+        self.assertEqual(source.passed_names()[0], 'input_ids')
+        self.assertLess(source.passed_names().index('scores'), source.passed_names().index('attn_weights'))
+
+    def test_function_end(self):
+        path = os.path.join(stage_source.HEADERS, 'attention.hpp')
+        lines = stage_source.lines_of_file(path)
+        start = next(i for i, text in enumerate(lines, 1) if 'Tensor<Scalar> scaled_scores(' in text)
+        end = stage_source.function_end(path, start)
+        self.assertEqual(lines[end - 1], '}')
+        self.assertIn('return scores;', lines[end - 2])
+
+
+if __name__ == '__main__':
+    unittest.main()
