@@ -252,8 +252,8 @@ TEST(CausalLM, ExceptionsOfHooksPassThrough) {
   EXPECT_TRUE(near_tensors(causal_lm.forward(ids_of(1, {3, 1})), unwatched, 0));
 }
 
-// V13: a NaN in the weights is reported where it first meets a softmax, never turned into a token. The first row
-// already holds it: NaN - infinity, of the key that is masked, is NaN.
+// V13: a NaN in the weights is reported where it first meets a softmax, never turned into a token. The first
+// row already holds it: NaN - infinity, of the key that is masked, is NaN.
 TEST(CausalLM, NaNIsReported) {
   CausalLM<float> causal_lm = random_model<float>(small_config(), 6);
   Tensor<float> table({{"vocab", 37}, {"hidden", 16}});
