@@ -84,6 +84,18 @@ TEST(SentencePieceTokenizer, TheTableOfALlamaLikeModel) {
   EXPECT_EQ(tokenizer.piece_kind(fox), PieceKind::normal);
 }
 
+// Each U+2581 of a piece is a space, not the first one only.
+TEST(SentencePieceTokenizer, APieceOfTwoSpaces) {
+  std::ostringstream whole;
+  whole << std::ifstream(llama_like, std::ios::binary).rdbuf();
+  const std::string piece =
+      std::string("\x0A\x0F\x0A\x06") + mark + mark + std::string("\x15\0\0\0\0\x18\x01", 7);
+  const SentencePieceTokenizer tokenizer(whole.str() + piece, "with two spaces", {}, 0);
+  ASSERT_EQ(tokenizer.piece(420), mark + mark);
+  EXPECT_EQ(tokenizer.piece_bytes(420), "  ");
+  EXPECT_EQ(tokenizer.decode({261, 420, 261}), "the   the");
+}
+
 TEST(SentencePieceTokenizer, TheTableOfAUnigramModel) {
   const SentencePieceTokenizer tokenizer(unigram);
   EXPECT_EQ(tokenizer.unk_id(), 0);
