@@ -11,6 +11,7 @@ import struct
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SCRIPTS = os.path.join(HERE, '..', '..', 'include', 'glassbox', 'debugger')
@@ -22,6 +23,7 @@ import heat_map
 import npy
 import stage_source
 import tensor_view as tv
+import tour
 import value_views
 import where
 
@@ -198,6 +200,29 @@ class Stages(unittest.TestCase):
         end = stage_source.function_end(path, start)
         self.assertEqual(lines[end - 1], '}')
         self.assertIn('return scores;', lines[end - 2])
+
+
+class OtherFiles(unittest.TestCase):
+    def test_tour_names_stages_and_commands(self):
+        passed = stage_source.StageSource().passed_names()
+        stops = tour.read_stops()
+        self.assertGreaterEqual(len(stops), 4)
+        order = [passed.index(stop.stage) for stop in stops]
+        self.assertEqual(order, sorted(set(order)))
+        for stop in stops:
+            self.assertTrue(stop.look and stop.question and stop.answer and stop.commands)
+            for command in stop.commands:
+                self.assertIn(command.split()[0], glass_commands.COMMANDS)
+
+    def test_natvis_is_xml_and_names_members_that_exist(self):
+        tree = xml.etree.ElementTree.parse(os.path.join(SCRIPTS, 'glassbox.natvis'))
+        types = [node.get('Name') for node in tree.getroot()]
+        self.assertIn('glassbox::Tensor<*>', types)
+        text = ''.join(tree.getroot().itertext())
+        with open(os.path.join(SCRIPTS, '..', 'tensor.hpp'), encoding='utf-8') as file:
+            header = file.read()
+        for member in set(re.findall(r'\b[a-z_]+_\b', text)):
+            self.assertRegex(header, r'\b%s\b' % member)
 
 
 if __name__ == '__main__':
