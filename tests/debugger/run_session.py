@@ -182,6 +182,9 @@ def stable(line):
     agreement = re.match(r'^(.* agree within .*: largest difference )\S+( \(.*)$', line)
     if agreement:  # roundings differ from compiler to compiler
         return '~ ^%s\\S+%s$' % tuple(re.escape(part).replace('\\ ', ' ') for part in agreement.groups())
+    unfinished = re.match(r'^(.*<not computed yet: line )\d+( makes it>)$', line)
+    if unfinished:
+        return '~ ^%s\\d+%s$' % tuple(re.escape(part).replace('\\ ', ' ') for part in unfinished.groups())
     if source:
         return '~ ^\\d+\\t%s' % re.escape(source.group(1)).replace('\\ ', ' ').replace('\\"', '"')
     return line

@@ -13,7 +13,7 @@ from heat_map import heat_map
 from stage_source import source_of
 from tensor_view import Garbage, Mistake, exact, limits, number, split_slice
 from value_views import element_of, has_view, view_of
-from where import Where
+from where import Here, Where
 
 COMMANDS = {
     'stages': ('glass stages', 'Where you are on the way from text to token: done, here, to come.'),
@@ -160,7 +160,9 @@ class Glass:
         return self.named(text)
 
     def named(self, text, required=True):
-        value = None
+        value = self.stage_value(text) if re.match(r'^\w+$', text) else None
+        if value is not None:
+            return view_of(value, text)
         if re.match(r'^\w+$', text):
             value, frame = self.where.find_variable(text)
             if value is not None and not any(text == name for name, _ in frame.locals()):
@@ -182,6 +184,18 @@ class Glass:
                 raise Mistake('%s is a %s, not a tensor' % (text, value.type_name()))
             return None
         return view_of(value, text)
+
+    def stage_value(self, name):
+        """The value of a stage that a function on the stack has passed, where the variable bears another name:
+        q_proj is a module and its value q_proj_output, cached_keys is cache.keys. Else None."""
+        lines = [line for line in self.where.source().lines_of(name) if line.tensor != name]
+        if not lines or not self.debugger.is_running():
+            return None
+        for frame in self.debugger.frames()[self.debugger.selected_frame().number:]:
+            passed = [line for line in self.where.lines_of(frame) if line in lines and line.line <= frame.line]
+            if passed:
+                return Here(frame, passed, -1).value_of(passed[-1])
+        return None
 
     def view_or_here(self, words, command):
         """The tensor that is named, else the value at this stop."""

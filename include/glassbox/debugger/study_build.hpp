@@ -24,7 +24,6 @@
 #include <cstdio>
 #include <cstring>
 #include <Eigen/Core>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <initializer_list>

@@ -41,7 +41,11 @@ class Here:
 
     def value(self):
         """The value of the stage at this stop."""
-        name = self.at.tensor
+        return self.value_of(self.at)
+
+    def value_of(self, line):
+        """The variable, or member of one, that a stage line passes on."""
+        name = line.tensor
         owner, _, member = name.partition('.')
         value = self.frame.variable(owner)
         while value is not None and member:
