@@ -263,20 +263,27 @@ TEST(CausalLM, NaNIsReported) {
       [&] {
         causal_lm.forward(ids_of(1, {1, 3}));
       },
-      "softmax: x [batch=1, head=4, query=2, key=2]: row 0 holds a NaN or +infinity"));
+      "softmax: x [batch=1, head=4, query=2, key=2]: row 0 holds a NaN or +infinity "
+      "(after stage masked_scores of layer 0, step 0)"));
 }
 
 TEST(CausalLM, Errors) {
   const CausalLM<float> causal_lm = random_model<float>(small_config(), 6);
-  const std::string end = " positions of hidden_states [batch=1, seq=2, hidden=16] do not exist";
+  const std::string end = ", expected 0 (all) to 2, as input_ids [batch=1, seq=2] has positions";
   for (const Index kept : {-1, 3}) {
     KVCache<float> cache(2);
     EXPECT_TRUE(throws<ShapeError>(
         [&] {
           causal_lm.forward(ids_of(1, {1, 2}), ones(2), cache, kept);
         },
-        "last_positions: the last " + std::to_string(kept) + end));
+        "CausalLM::forward: logits_to_keep is " + std::to_string(kept) + end));
+    EXPECT_EQ(cache.length(), 0);  // refused before anything was computed
   }
+  EXPECT_TRUE(throws<ShapeError>(
+      [] {
+        last_positions(Tensor<float>({{"batch", 1}, {"seq", 2}, {"hidden", 16}}), 3);
+      },
+      "last_positions: the last 3 positions of hidden_states [batch=1, seq=2, hidden=16] do not exist"));
   EXPECT_TRUE(throws<ShapeError>(
       [] {
         last_positions(Tensor<float>({{"hidden", 1}}), 1);

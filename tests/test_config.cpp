@@ -158,16 +158,19 @@ TEST(Config, SpecialIdsLieInTheVocabulary) {
   config.eos_token_id = {0, 99};
   EXPECT_NO_THROW(config.validate());
   config.bos_token_id = 100;
-  EXPECT_TRUE(throws<ConfigError>([&] { config.validate(); },
-                                  "config: bos_token_id 100 is not below vocab_size 100"));
+  EXPECT_TRUE(
+      throws<ConfigError>([&] { config.validate(); },
+                          "config: bos_token_id 100 is not in 0..99 (vocab_size 100), nor -1 (none)"));
   config = good_config();
   config.pad_token_id = 101;
-  EXPECT_TRUE(throws<ConfigError>([&] { config.validate(); },
-                                  "config: pad_token_id 101 is not below vocab_size 100"));
+  EXPECT_TRUE(
+      throws<ConfigError>([&] { config.validate(); },
+                          "config: pad_token_id 101 is not in 0..99 (vocab_size 100), nor -1 (none)"));
   config = good_config();
   config.eos_token_id = {2, 100};
-  EXPECT_TRUE(throws<ConfigError>([&] { config.validate(); },
-                                  "config: eos_token_id 100 is not below vocab_size 100"));
+  EXPECT_TRUE(
+      throws<ConfigError>([&] { config.validate(); },
+                          "config: eos_token_id 100 is not in 0..99 (vocab_size 100), nor -1 (none)"));
 }
 
 }  // namespace

@@ -35,12 +35,20 @@ struct CausalLM {
   //   ->  logits [batch, seq or logits_to_keep, vocab]
   Tensor<Scalar> forward(const Tensor<TokenId>& input_ids, const Tensor<std::int64_t>& attention_mask,
                          KVCache<Scalar>& cache, Index logits_to_keep = 0) const {
+    check_logits_to_keep(input_ids, logits_to_keep);                                 // before the cache grows
     Tensor<Scalar> hidden_states = model.forward(input_ids, attention_mask, cache);  // [batch, seq, hidden]
     const Index kept = logits_to_keep == 0 ? hidden_states.dim(1) : logits_to_keep;
     Tensor<Scalar> kept_states = last_positions(hidden_states, kept);                 // [batch, kept, hidden]
     Tensor<Scalar> logits = lm_head.forward(kept_states, model.embed_tokens.weight);  // [batch, kept, vocab]
     stage("logits", -1, logits);
     return logits;
+  }
+
+  void check_logits_to_keep(const Tensor<TokenId>& input_ids, Index logits_to_keep) const {
+    if (logits_to_keep == 0 || (logits_to_keep > 0 && logits_to_keep <= input_ids.cols())) return;
+    throw_error<ShapeError>("CausalLM::forward: logits_to_keep is " + std::to_string(logits_to_keep) +
+                            ", expected 0 (all) to " + std::to_string(input_ids.cols()) + ", as input_ids " +
+                            shape_string(input_ids) + " has positions");
   }
 
   // One pass over a whole text without padding, beginning with an empty cache.

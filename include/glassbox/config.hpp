@@ -65,8 +65,9 @@ inline void check_config_size(const char* key, Index value) {
 // Throws ConfigError unless a special id is none (-1) or within the vocabulary.
 inline void check_config_id(const char* key, TokenId id, Index vocab_size) {
   if (id >= -1 && id < vocab_size) return;
-  throw_error<ConfigError>("config: " + std::string(key) + " " + std::to_string(id) +
-                           " is not below vocab_size " + std::to_string(vocab_size));
+  throw_error<ConfigError>("config: " + std::string(key) + " " + std::to_string(id) + " is not in 0.." +
+                           std::to_string(vocab_size - 1) + " (vocab_size " + std::to_string(vocab_size) +
+                           "), nor -1 (none)");
 }
 
 inline void ModelConfig::validate() const {

@@ -29,7 +29,9 @@ struct LayerKVCache {
   }
 };
 
-// All layers' caches. An empty one begins a new text; passing the same one again continues it.
+// All layers' caches. An empty one begins a new text; passing the same one again continues it. Should a
+// forward pass throw half way, its layers differ in length, and the next pass refuses them: call reset()
+// first.
 template <std::floating_point Scalar>
 struct KVCache {
   std::vector<LayerKVCache<Scalar>> layers;

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "glassbox/check.hpp"
+#include "glassbox/stage.hpp"
 
 namespace glassbox {
 namespace loops {
@@ -34,7 +35,7 @@ bool softmax_row(ConstRowView<Scalar> x, RowView<Scalar> output) {
 // softmax(x)_i = exp(x_i - max(x)) / sum_j exp(x_j - max(x))      (torch.nn.functional.softmax, dim=-1)
 // Any shape with a last axis of at least one, the same shape back. Two cases are defined here:
 // - a row of -infinity only, a query that may look at nothing, becomes zeros (torch: NaN);
-// - NaN or +infinity throws NumericError naming where: something before went wrong.
+// - NaN or +infinity throws NumericError naming row, stage, layer and step: something before went wrong.
 template <std::floating_point Scalar>
 Tensor<Scalar> softmax(const Tensor<Scalar>& x) {
   if (x.rank() == 0 || x.cols() == 0)
@@ -44,7 +45,7 @@ Tensor<Scalar> softmax(const Tensor<Scalar>& x) {
     const bool finite = loops::softmax_row<Scalar>(x.row(r), output.row(r));
     if (!finite) {
       throw_error<NumericError>("softmax: x " + shape_string(x) + ": row " + std::to_string(r) +
-                                " holds a NaN or +infinity");
+                                " holds a NaN or +infinity" + after_stage());
     }
   }
   return output;

@@ -56,6 +56,15 @@ inline StageState& stage_state() {
   return state;
 }
 
+// " (after stage masked_scores of layer 3, step 0)" for messages of functions that do not know where they are
+// called; nothing before the first stage of the thread.
+inline std::string after_stage() {
+  const StageState& state = stage_state();
+  if (state.count == 0) return "";
+  const std::string layer = state.layer < 0 ? "" : " of layer " + std::to_string(state.layer);
+  return " (after stage " + std::string(state.name) + layer + ", step " + std::to_string(state.step) + ")";
+}
+
 inline void set_record_tensor(StageRecord& record, Tensor<float>& tensor) { record.f32 = &tensor; }
 inline void set_record_tensor(StageRecord& record, Tensor<double>& tensor) { record.f64 = &tensor; }
 inline void set_record_tensor(StageRecord& record, Tensor<std::int64_t>& tensor) { record.i64 = &tensor; }

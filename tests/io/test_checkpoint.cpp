@@ -552,5 +552,31 @@ TEST(GoldenSensitivity, EpsOfAnotherModel) {
   EXPECT_FALSE(near_values(causal_lm.forward(input_ids), values_of(reference.logits), 5e-5));
 }
 
+// V14: the ids do not tell whether the prompt's last token was fed twice, the logits do (432 would
+// have 18.34).
+TEST(GoldenGeneration, TheLastPromptTokenIsFedOnce) {
+  const std::filesystem::path folder = outer_reference() / "stories260k";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "GLASSBOX_REFERENCE names no folder with stories260k";
+  const CausalLM<float> causal_lm = load_checkpoint<float>(folder).causal_lm;
+  const std::vector<TokenId> prompt_ids = {1, 403, 407, 261, 378};
+  GenerationConfig config;
+  config.max_new_tokens = 4;
+  Generator generator(causal_lm, config);
+  generator.prefill(prompt_ids);
+  EXPECT_NEAR(generator.next_token_logits()(432), 17.799398, 5e-5);
+  EXPECT_NEAR(generator.next_token_logits()(383), 14.281259, 5e-5);
+  EXPECT_EQ(generator.cache().length(), 5);
+  ASSERT_TRUE(generator.next());
+  EXPECT_EQ(generator.token(), 432);
+  EXPECT_EQ(generator.cache().length(), 5);
+  ASSERT_TRUE(generator.next());  // the first decode step
+  EXPECT_EQ(generator.cache().length(), 6);
+  const Tensor<float> whole = causal_lm.forward(ids_tensor({1, 403, 407, 261, 378, 432}));
+  EXPECT_LE((generator.next_token_logits().row(0) - whole.row(5)).cwiseAbs().maxCoeff(), 5e-5f);
+  while (generator.next()) {
+  }
+  EXPECT_EQ(generator.cache().length(), 5 + 4 - 1);
+}
+
 }  // namespace
 }  // namespace glassbox
