@@ -8,11 +8,12 @@
 // is optional: without it, -O0 -g shows the same lines and locals and is some ten times slower.
 //
 // How it works: the unit is compiled at -O3. What is included here, first, keeps that: Eigen, the standard
-// headers that glassbox uses, and glassbox's kernels. All that comes after the pragma is compiled at -O0: the
+// headers below, and glassbox's kernels. All that comes after the pragma is compiled at -O0: the
 // book, the appendices and the program. -O3 alone would have no breakpoint on whole statements of gcc 12, and
 // -Og neither.
 #pragma once
 
+// The standard headers that matter for speed; not <filesystem>, whose names would then be found in every unit.
 #include <algorithm>
 #include <array>
 #include <bit>
