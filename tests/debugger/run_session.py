@@ -12,6 +12,9 @@ A session is a text file:
 Directives: "#! core: COMMAND; COMMAND" runs the commands first in gdb, saves a core file and plays the session on that.
 "#! environment: NAME=VALUE" with {here} for the session's folder, {tmp} for a folder of its own, also in commands.
 
+A page of Markdown is a session, too: what stands in its ```console blocks after "(gdb) " is typed, the lines below must be
+printed; line numbers of headers may differ. lldb plays of it the commands `glass ...` and steps.
+
 Exit: 0 passed, 1 failed, 77 skipped, with the reason: no such debugger, or it may start no program here (ptrace). With
 GLASSBOX_REQUIRE_DEBUGGER=1 a skip is a failure. --update writes the lines printed into the session (look at them!).
 """
@@ -69,6 +72,8 @@ class Session:
         self.path = path
         with open(path, encoding='utf-8') as file:
             self.text = file.read().split('\n')
+        if path.endswith('.md'):
+            self.text = from_page(self.text)
         for number, line in enumerate(self.text):
             line = line.replace('{here}', HERE).replace('{source}', SOURCE)
             command = re.match(r'^\$(gdb|lldb)? (.*)$', line)
@@ -84,6 +89,28 @@ class Session:
             elif self.commands and line and not line.startswith('#'):
                 self.commands[-1]['expected'].append(line)
         self.commands = [command for command in self.commands if command['mine']]
+        for command in self.commands:
+            if path.endswith('.md') and kind == 'lldb' and not command['text'].startswith('glass'):
+                command['expected'] = ['...']  # lldb tells stops in its own words
+
+
+def from_page(lines):
+    """The lines of the ```console blocks as those of a session, others empty, so that line numbers stay."""
+    session, inside = [], False
+    for line in lines:
+        typed = re.match(r'^\(gdb\) (.*)$', line)
+        if line.startswith('```'):
+            inside = line == '```console'
+            line = ''
+        elif not inside or line.startswith('$ '):
+            line = ''
+        elif typed:
+            both = typed.group(1).split()[0] in ('glass', 'step', 'next', 'finish', 'up', 'down', 'continue')
+            line = ('$ %s' if both else '$gdb %s') % typed.group(1)
+        else:
+            line = stable(line)
+        session.append(line)
+    return session
 
 
 def translated(text, kind):
@@ -115,9 +142,9 @@ def command_line(kind, commands, program, core, tmp):
     return arguments + ['-s', script, program] + (['-c', core] if core else [])
 
 
-def run(arguments, values, tmp):
+def run(arguments, values, folder):
     done = subprocess.run(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          env=values, cwd=tmp, timeout=280, start_new_session=True, check=False)
+                          env=values, cwd=folder, timeout=280, start_new_session=True, check=False)
     return done.stdout.decode('utf-8', 'replace')
 
 
@@ -175,9 +202,9 @@ def make_core(commands, program, tmp):
 
 def stable(line):
     """What is written into a session: lines of glassbox's headers without their numbers."""
-    place = re.match(r'^(\S+) at (\w+\.hpp):\d+$', line)
+    place = re.match(r'^(\S+(?: \(\.\.\.\))?) at (\w+\.hpp):\d+$', line)
     if place:
-        return '~ ^%s at %s:\\d+$' % (re.escape(place.group(1)), re.escape(place.group(2)))
+        return '~ ^%s at %s:\\d+$' % (re.escape(place.group(1)).replace('\\ ', ' '), re.escape(place.group(2)))
     source = re.match(r'^\d+\t(.*?)( +//.*)?$', line)
     agreement = re.match(r'^(.* agree within .*: largest difference )\S+( \(.*)$', line)
     if agreement:  # roundings differ from compiler to compiler
@@ -212,7 +239,8 @@ def main():
         core = make_core(session.core, program, tmp) if session.core else None
         commands = [command['text'] for command in session.commands]
         values = environment({name: value for name, value in session.environment.items()})
-        text = run(command_line(kind, commands, program, core, tmp), values, tmp).replace(tmp, '{tmp}')
+        folder = SOURCE if path.endswith('.md') else tmp
+        text = run(command_line(kind, commands, program, core, tmp), values, folder).replace(tmp, '{tmp}')
         printed, complete = outputs(text, len(commands))
         if '--update' in sys.argv:
             update(session, kind, printed)

@@ -284,6 +284,8 @@ class Glass:
         self.say('%d\t%s' % (frame.line, self.debugger.source_line(frame)))
         if here and here.at:
             self.say('%s: %s' % (here.words(), view_of(here.value()).summary()))
+        else:
+            self.say('No stage is passed on this line: the headers are newer than the program? Compile it again.')
 
     def do_next(self, words):
         options, words = take_options(words, {'layer': True})

@@ -55,6 +55,15 @@ class Value:
         except gdb.error:
             return None
 
+    def field_behind(self, name):
+        """A member of what this pointer points to, by its offset: to follow a pointer to a polymorphic object, gdb
+        looks up what class it really is, and complains where it cannot tell."""
+        for member in self.value.type.strip_typedefs().target().strip_typedefs().fields():
+            if member.name == name:
+                address = self.integer() + member.bitpos // 8
+                return Value(gdb.Value(address).cast(member.type.pointer()).dereference())
+        return None
+
     def index(self, i):
         return Value(self.value[i])
 
@@ -353,6 +362,7 @@ def _install():
     gdb.printing.register_pretty_printer(None, _lookup, replace=True)
     gdb.execute('set print pretty on')  # a row a line
     gdb.execute('set print frame-arguments presence')  # at a stop the place; `info args` shows the tensors
+    gdb.execute('set filename-display basename')
     present = gdb.execute('info skip', to_string=True)
     for rule in step_rules.gdb_rules():
         if ' %s\n' % rule not in present:  # not twice where this file is read twice

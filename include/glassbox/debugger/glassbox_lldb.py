@@ -95,6 +95,10 @@ class Value:
                     return found
         return None
 
+    def field_behind(self, name):
+        """A member of what this pointer points to."""
+        return self.target().field(name)
+
     def index(self, i):
         return Value(self.value.GetChildAtIndex(i))
 

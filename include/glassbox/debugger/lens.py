@@ -71,9 +71,9 @@ def piece_of(where, token):
         for name in ('tokenizer_', 'tokenizer'):
             value = frame.variable(name)
             try:
-                if value is not None and value.is_pointer():
-                    value = value.target() if value.integer() else None
-                entries = value.field('entries_') if value is not None else None
+                if value is None or not value.is_pointer() or not value.integer():
+                    continue
+                entries = value.field_behind('entries_')
                 if entries is None:
                     continue
                 first = entries.field('_M_impl').field('_M_start').target()

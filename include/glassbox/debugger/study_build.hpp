@@ -13,7 +13,8 @@
 // -Og neither.
 #pragma once
 
-// The standard headers that matter for speed; not <filesystem>, whose names would then be found in every unit.
+// The standard headers that matter for speed; not <filesystem>, whose names would then be found in every
+// unit.
 #include <algorithm>
 #include <array>
 #include <bit>

@@ -7,7 +7,8 @@ Written once for gdb and lldb, against what both can say of a value without runn
     value.index(i)       an element of an array member
     value.integer()      its number (of a pointer: the address)
     value.address()      where it lies
-    value.target()       what a pointer or reference points to
+    value.target()       what a pointer points to
+    value.field_behind(name)   a member of that, also where it is of a class with virtual functions
     value.read           read(address, count) -> bytes; raises Garbage where there is no memory
 """
 import re
