@@ -35,7 +35,8 @@ using Scalars = testing::Types<float, double>;
 TYPED_TEST_SUITE(NoEigenHeapOf, Scalars);
 
 TYPED_TEST(NoEigenHeapOf, PrefillAndDecodeAllocateNothingThroughEigen) {
-  const CausalLM<TypeParam> causal_lm = test_support::random_model<TypeParam>(test_support::small_config(), 3);
+  const CausalLM<TypeParam> causal_lm =
+      test_support::random_model<TypeParam>(test_support::small_config(), 3);
   Tensor<TokenId> prompt({{"batch", 2}, {"seq", 7}});
   Tensor<TokenId> next({{"batch", 2}, {"seq", 1}});
   Tensor<std::int64_t> prompt_mask = Tensor<std::int64_t>::like(prompt);

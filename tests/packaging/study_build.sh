@@ -31,7 +31,7 @@ grep -q 'Breakpoint 1, main' "$folder/gdb_works" || skip "gdb cannot run a progr
 stop_at() {
   local header=$1 text=$2 line name
   shift 2
-  line=$(grep -nF -m 1 "$text" "$include/glassbox/$header" | cut -d: -f1)
+  line=$(grep -nF -m 1 "$text" "$include/glassbox/$header" | cut -d: -f1 || true)
   [[ -n $line ]] || { echo "$header has no line with: $text"; exit 1; }
   gdb_batch -ex "tbreak $header:$line" -ex run -ex 'info args' -ex 'info locals' > "$folder/session"
   local complaint=""
@@ -48,7 +48,8 @@ stop_at() {
   echo "$header:$line: stops, all values readable"
 }
 
-stop_at rms_norm.hpp 'output.row(position) =' this hidden_states output position mean_square inverse_rms
+stop_at rms_norm.hpp 'normalized.row(r) = x.row(r)' x inverse_rms normalized r
+stop_at rms_norm.hpp 'output = loops::scale_features(' this hidden_states mean_square inverse_rms normalized
 stop_at attention.hpp 'stage("scores"' this hidden_states cos sin additive_mask cache q_proj_output query_states scores
 stop_at attention.hpp 'return attn_output' this hidden_states scores masked_scores attn_weights context merged_heads attn_output
 stop_at attention.hpp 'scores.matrix(batch, head) *= scaling' query_states scores scaling batch head kv_head query key

@@ -1,9 +1,9 @@
 // A program of two units compiled with different -O and -march (mixed_units.sh): tensors, a model and a cache
-// made in one are used, grown and destroyed in the other, and every number agrees with one pass over the whole
-// text in this unit.
+// made in one are used, grown and destroyed in the other, and every number agrees with one pass over the
+// whole text in this unit.
 //
-// Faults that must turn it red: a tensor's buffer from Eigen's allocator, which follows -march (buffer.hpp with
-// Eigen::internal::aligned_malloc and aligned_free: the program crashes); a cache that is not grown.
+// Faults that must turn it red: a tensor's buffer from Eigen's allocator, which follows -march (buffer.hpp
+// with Eigen::internal::aligned_malloc and aligned_free: the program crashes); a cache that is not grown.
 #include <cmath>
 #include <cstdio>
 
@@ -37,7 +37,8 @@ bool agrees(const char* what, const glassbox::Tensor<float>& found, const glassb
     }
   }
   const bool right = largest <= 1e-5f;  // false for NaN too
-  std::printf("%s %s: largest difference %g\n", right ? "right" : "WRONG", what, static_cast<double>(largest));
+  std::printf("%s %s: largest difference %g\n", right ? "right" : "WRONG", what,
+              static_cast<double>(largest));
   return right;
 }
 
