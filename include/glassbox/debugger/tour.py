@@ -1,18 +1,15 @@
-"""`glass tour`: runs from one must-see place to the next and tells what to look at there. The stops are in tour.txt."""
-import os
+"""`glass tour`: runs from one must-see place to the next and tells what to look at there. The stops are in tour_stops.py."""
 import re
 from collections import namedtuple
 
 from tensor_view import Garbage, Mistake
+from tour_stops import STOPS
 
-PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'tour.txt')
 Stop = namedtuple('Stop', 'title stage layer look commands question answer')
 
 
-def read_stops(path=PATH):
-    """The blocks of the file; a line is `name: text`."""
-    with open(path, encoding='utf-8') as file:
-        text = re.sub(r'^#.*\n', '', file.read(), flags=re.M)
+def read_stops(text=STOPS):
+    """The blocks of the text; a line is `name: words`."""
     stops = []
     for block in re.split(r'\n\s*\n', text.strip()):
         words = {'do': []}

@@ -1,6 +1,9 @@
-# The tour of `glass tour`: what one must have seen in a language model, stop by stop. Blocks are separated by empty
-# lines; `stage` and `layer` say where to run, `do` lines are commands that the tour types for you.
+"""The stops of `glass tour`: what one must have seen in a language model, one after the other.
 
+Blocks are separated by empty lines. `stage` and `layer` say where to run; `do` lines are commands that the tour types.
+"""
+
+STOPS = """
 title: The text has become numbers
 stage: input_ids
 look: A model knows no letters. Each piece of the prompt is the number of a row in its vocabulary; the begin token comes first.
@@ -63,3 +66,4 @@ do: why logits
 do: stats
 question: Why are the logits of the last position enough to choose the next token?
 answer: Position i has seen the tokens up to i and predicts token i + 1; only the last position predicts what is not there yet.
+"""
