@@ -336,10 +336,8 @@ class GlassCommand(gdb.Command):
 
     def invoke(self, argument, from_terminal):
         self.dont_repeat()
-        try:
-            gdb.execute('set may-call-functions off')
-        except gdb.error:
-            pass
+        calls_were_allowed = gdb.parameter('may-call-functions')
+        gdb.execute('set may-call-functions off')
         try:
             self.glass.run(argument)
         except (Mistake, Garbage) as error:
@@ -349,10 +347,7 @@ class GlassCommand(gdb.Command):
         except (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
             raise gdb.GdbError('glass: fault in the command itself: %r' % error) from None
         finally:
-            try:
-                gdb.execute('set may-call-functions on')
-            except gdb.error:
-                pass
+            gdb.execute('set may-call-functions %s' % ('on' if calls_were_allowed else 'off'))
 
     def complete(self, text, word):
         return self.glass.complete(text, word)
