@@ -2,9 +2,11 @@
 // -O0, while the arithmetic below runs optimised. Force-include this header before all others:
 //
 //   g++ -std=c++20 -g -O3 -march=native -I include -isystem /usr/include/eigen3
-//       -include glassbox/debugger/study_build.hpp main.cpp
+//       -fno-var-tracking -include glassbox/debugger/study_build.hpp main.cpp
 //
-// The same flags serve clang++; CMake's preset `debug` gives them to our own tests and examples. The header
+// The same flags, but -fno-var-tracking, serve clang++. (With variable tracking gdb takes a unit of g++ for an
+// optimised one, and a breakpoint on a function stops before its arguments are there: they print as garbage.)
+// CMake's preset `debug` gives these flags to our own tests and examples. The header
 // is optional: without it, -O0 -g shows the same lines and locals and is some ten times slower.
 //
 // How it works: the unit is compiled at -O3. What is included here, first, keeps that: Eigen, the standard
