@@ -6,6 +6,7 @@
 #   COMPILER:PRESET          everything built with this compiler and preset, and all its tests
 #   headers:COMPILER:STD     each header alone, and all in two units
 #   cost:COMPILER            what the headers cost to compile (a report)
+#   mutants                  tests/mutants.sh
 #   format                   clang-format
 #
 # Each build is in its own folder below FOLDER. MUTATIONS: how often each fuzz test damages each file format. A
@@ -54,6 +55,7 @@ run_part() {
         CXX=$compiler STANDARD=$argument tests/packaging/compile_checks.sh two_units "$folder/headers"
       ;;
     cost) CXX=$compiler tests/packaging/compile_checks.sh cost "$folder/headers" ;;
+    mutants) tests/mutants.sh ;;
     format) check_format ;;
     *) echo "there is no part $1" && return 1 ;;
   esac

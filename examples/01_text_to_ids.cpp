@@ -44,7 +44,7 @@ void show(const examples::Lesson& lesson) {
   examples::say("What a user types never becomes a control token, even if it is spelled like one:");
   print_pieces(tokenizer, "</s>");
 
-  examples::say("The model is fed these ids. The begin token " + examples::quoted(lesson.pieces[0]) +
+  examples::say("The model is fed these ids. The begin token " + examples::in_quotes(lesson.pieces[0]) +
                 " was put in front; it says that a text begins here:");
   std::vector<Row> rows{{"position", "piece", "id", "adds to the text"}};
   StreamingDecoder decoder(tokenizer);

@@ -50,7 +50,7 @@ void show(const examples::Lesson& lesson) {
   examples::print_tensor("attn_output", attn_output, options);
 
   examples::say("Heads look at different things. The newest token, " +
-                examples::quoted(lesson.pieces.back()) + ", in each of them:");
+                examples::in_quotes(lesson.pieces.back()) + ", in each of them:");
   print_newest(attn_weights, lesson.pieces);
 }
 

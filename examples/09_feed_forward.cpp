@@ -49,7 +49,7 @@ void show(const examples::Lesson& lesson) {
   examples::print_tensor("activated", activated, options);
   examples::print_tensor("gated", gated, options);
   examples::print_tensor("down_proj", down_proj, options);
-  examples::say("The detectors that " + examples::quoted(lesson.pieces.back()) + " opens most:");
+  examples::say("The detectors that " + examples::in_quotes(lesson.pieces.back()) + " opens most:");
   print_detectors(gate_proj, up_proj, activated, gated, gated.dim(1) - 1);
 }
 

@@ -211,7 +211,7 @@ void print_text(const Arguments& arguments, const glassbox::GenerationResult& re
     std::cout << "The context is full" << (ended ? ", so there is no decode step" : "") << ".\n";
   }
   if (result.stop_reason != glassbox::StopReason::max_new_tokens) return;
-  std::cout << "The next step feeds " << examples::quoted(newest)
+  std::cout << "The next step feeds " << examples::in_quotes(newest)
             << "; `generate` goes on so until the end.\n";
 }
 
@@ -255,7 +255,8 @@ void take_walk(const Arguments& arguments, const glassbox::Checkpoint<float>& ch
   if (!ended) {
     printer.begin_pass(
         examples::Pass::decode,
-        "DECODE STEP 1: the token " + examples::quoted(newest) + " alone, the others are cached", pieces, 1);
+        "DECODE STEP 1: the token " + examples::in_quotes(newest) + " alone, the others are cached", pieces,
+        1);
     generator.next();
     if (everything) print_top_tokens(printer.last_logits(), tokenizer);
   }

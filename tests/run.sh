@@ -5,8 +5,10 @@
 #   tests/run.sh rms_norm             the tests of one header: builds only these
 #   tests/run.sh io/npy attention     of several
 #   tests/run.sh --list               the names
+#   tests/run.sh --regenerate         writes anew every expected text that depends on the embedded model
 #   tests/run.sh --full               every compiler and configuration, 2,000 mutations of each file format,
-#                                     each header alone in both standards, what the headers cost to compile
+#                                     each header alone in both standards, what the headers cost to compile, and
+#                                     a fault in each line that matters, which a test must see (tests/mutants.sh)
 #
 # It installs what is missing (Debian and Ubuntu packages) and builds what has changed. To check a component
 # you are working on: edit include/glassbox/rms_norm.hpp, run tests/run.sh rms_norm. The fault list in the head
@@ -73,17 +75,24 @@ run_named() {
   (cd build/debug && ctest --verbose -R "^($pattern)\$")
 }
 
+regenerate() {
+  configure_debug
+  cmake --build --preset debug -- --no-print-directory
+  tests/regenerate.sh build/debug/examples
+}
+
 run_full() {
   .ci/install_packages.sh "${packages[@]}" clang clang-format gdb
   .ci/parts.sh build/full 2000 \
     g++:debug g++:release g++:sanitize clang++:debug clang++:release clang++:sanitize \
-    headers:g++:c++20 headers:g++:c++23 headers:clang++:c++20 headers:clang++:c++2b cost:g++ format
+    headers:g++:c++20 headers:g++:c++23 headers:clang++:c++20 headers:clang++:c++2b cost:g++ mutants format
 }
 
 case ${1:-} in
   "") run_all ;;
   --help | -h) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" ;;
   --list) configure_debug && all_names ;;
+  --regenerate) regenerate ;;
   --full) run_full ;;
   -*)
     say "unknown option $1; tests/run.sh --help"

@@ -289,7 +289,7 @@ std::string label_text(const std::string& piece) {
   return label;
 }
 
-std::string quoted(const std::string& piece) { return "\"" + label_text(piece) + "\""; }
+std::string in_quotes(const std::string& piece) { return "\"" + label_text(piece) + "\""; }
 
 std::vector<std::string> label_texts(const std::vector<std::string>& pieces) {
   std::vector<std::string> labels;

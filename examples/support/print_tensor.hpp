@@ -84,7 +84,7 @@ std::string pad_right(const std::string& text, int width);  // spaces after
 
 // A piece as a label: no control characters, not longer than a table can bear.
 std::string label_text(const std::string& piece);
-std::string quoted(const std::string& piece);  // the label in quotation marks
+std::string in_quotes(const std::string& piece);  // the label in quotation marks
 std::vector<std::string> label_texts(const std::vector<std::string>& pieces);
 
 // "1.4 kB", "2.0 MB"

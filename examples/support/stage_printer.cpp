@@ -335,7 +335,7 @@ void StagePrinter::print_values(const AnyTensor& tensor) const {
   if (tensor.rank() == 1 && tensor.columns() == 1) {
     if (!tensor.whole_numbers()) return;
     const std::string piece = options_.piece(static_cast<glassbox::TokenId>(tensor.value(0, 0)));
-    std::cout << "    the token " << quoted(piece) << "\n";
+    std::cout << "    the token " << in_quotes(piece) << "\n";
     return;
   }
   if (over_vocabulary(tensor) && !options_.full) {
@@ -380,7 +380,7 @@ void StagePrinter::summarise_layer(const StageRecord& record, const AnyTensor& t
         shares[static_cast<std::size_t>(key)] += tensor.value(newest, key) / static_cast<double>(heads);
     }
     const std::size_t most = largest(shares, 1)[0];
-    most_watched_ = quoted(tokens_[most]) + " (" + number_text(shares[most], 2) + ")";
+    most_watched_ = in_quotes(tokens_[most]) + " (" + number_text(shares[most], 2) + ")";
   }
   if (name != "layer_output") return;
   print_pending_heading();

@@ -65,7 +65,7 @@ TEST(LabelText, HasNoControlCharactersAndIsShort) {
   EXPECT_EQ(label_text("\xFF"), "?");
   EXPECT_EQ(label_text("abcdefghijklmnop"), "abcdefghijkl..");
   EXPECT_EQ(label_text("abcdefghijkl"), "abcdefghijkl");
-  EXPECT_EQ(quoted("a"), "\"a\"");
+  EXPECT_EQ(in_quotes("a"), "\"a\"");
 }
 
 TEST(BytesText, ChoosesTheUnit) {
