@@ -3,6 +3,7 @@
 // The same stories train the embedded model, score it and test it. One story per line; the same options
 // give the same bytes everywhere.
 #include <cstdint>
+#include <cstdio>
 #include <fstream>
 #include <iostream>
 #include <optional>
@@ -71,8 +72,8 @@ void write_stories(std::ostream& out, const Options& options) {
   if (!out) throw std::runtime_error("cannot write the stories: is the disk full?");
 }
 
-// Prints where each story departs from the grammar; fails unless all follow it.
-void check_stories(std::istream& in) {
+// Prints where each story departs from the grammar; fails unless all follow it and there is one.
+void check_stories(std::istream& in, const std::string& name) {
   std::size_t line_number = 0, good = 0;
   std::string line;
   while (std::getline(in, line)) {
@@ -85,18 +86,22 @@ void check_stories(std::istream& in) {
       std::cout << "line " << line_number << ", byte " << result.place << ": " << result.message << '\n';
     }
   }
+  // Standard input is read through stdio, which alone knows of its errors.
+  if (in.bad() || (&in == &std::cin && std::ferror(stdin) != 0))
+    throw std::runtime_error("cannot read " + name);
+  if (line_number == 0) throw std::runtime_error(name + " holds no story");
   std::cout << good << " of " << line_number << " stories follow the grammar\n";
   if (good != line_number) throw std::runtime_error("not every story follows the grammar");
 }
 
 void check_file(const std::string& name) {
   if (name == "-") {
-    check_stories(std::cin);
+    check_stories(std::cin, "standard input");
     return;
   }
   std::ifstream file(name, std::ios::binary);
   if (!file) throw std::runtime_error("cannot open " + name);
-  check_stories(file);
+  check_stories(file, name);
 }
 
 int make_fables(int argc, char** argv) {
@@ -133,7 +138,11 @@ int make_fables(int argc, char** argv) {
       "  make_fables --count 100 | make_fables --check -   every story it writes follows the grammar");
   if (const std::optional<int> exit_code = command_line.parse(argc, argv)) return *exit_code;
 
-  if (!options.check.empty()) {
+  if (command_line.given("--output") && options.output.empty())
+    return command_line.wrong_use("--output needs the name of a file");
+  if (command_line.given("--check")) {
+    if (options.check.empty())
+      return command_line.wrong_use("--check needs the name of a file, or - for standard input");
     if (!options.output.empty())
       return command_line.wrong_use("--check writes no stories: leave --output out");
     check_file(options.check);

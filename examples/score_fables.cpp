@@ -19,6 +19,7 @@
 #include "glassbox/causal_lm.hpp"
 #include "glassbox/generate.hpp"
 #include "glassbox/random.hpp"
+#include "glassbox/sampler.hpp"
 #include "support/command_line.hpp"
 #include "support/fables.hpp"
 #include "support/open_model.hpp"
@@ -61,10 +62,12 @@ std::map<std::size_t, Index> positions_by_offset(const glassbox::Tokenizer& toke
   return positions;
 }
 
-Index likeliest(const Tensor<float>& logits, Index position) {
-  Index best = 0;
-  logits.row(position).maxCoeff(&best);
-  return best;
+// Throws NumericError where a logit is NaN or +infinity: a broken model must not pass for one that is wrong.
+TokenId likeliest(const Tensor<float>& logits, Index position) {
+  Tensor<float> next_token_logits({{"vocab", logits.cols()}});
+  next_token_logits.row(0) = logits.row(position);
+  glassbox::check_logits("score_story", next_token_logits, position);
+  return glassbox::argmax(next_token_logits);
 }
 
 void score_story(const glassbox::CausalLM<float>& causal_lm, const glassbox::Tokenizer& tokenizer,
@@ -130,11 +133,11 @@ bool score_language(const glassbox::Checkpoint<float>& checkpoint, const glassbo
   const char* language_name = language == fables::Language::english ? "English" : "Chinese";
   std::printf("%s, %llu stories\n", language_name, static_cast<unsigned long long>(options.stories));
   bool good = true;
-  for (std::size_t kind = 0; kind < score.size(); ++kind) {
+  for (std::size_t kind = 0; options.stories > 0 && kind < score.size(); ++kind) {
     std::printf("  %-8s %7llu of %7llu  %6.2f %%\n", fables::kind_name(static_cast<fables::Kind>(kind)),
                 static_cast<unsigned long long>(score[kind].right),
                 static_cast<unsigned long long>(score[kind].all), percent(score[kind]));
-    if (options.stories > 0) good = good && percent(score[kind]) >= options.at_least;
+    good = good && percent(score[kind]) >= options.at_least;
   }
   if (options.free_stories > 0) {
     const Count count =
@@ -144,6 +147,20 @@ bool score_language(const glassbox::Checkpoint<float>& checkpoint, const glassbo
                 percent(count), options.temperature);
   }
   return good;
+}
+
+// What is wrong with the options; empty: nothing.
+std::string wrong_options(const Options& options, bool at_least_given) {
+  if (!(options.at_least >= 0 && options.at_least <= 100)) return "--at-least must be a number from 0 to 100";
+  if (options.stories == 0 && at_least_given) return "--at-least needs --stories to be at least 1";
+  if (options.stories == 0 && options.free_stories == 0)
+    return "nothing to score: --stories or --free must be at least 1";
+  try {
+    glassbox::check_setting(glassbox::temperature_range, options.temperature);
+  } catch (const glassbox::UsageError& error) {
+    return error.what();
+  }
+  return "";
 }
 
 int score_fables(int argc, char** argv) {
@@ -168,6 +185,8 @@ int score_fables(int argc, char** argv) {
   command_line.footer("Example:\n  score_fables --at-least 95 --free 200");
   if (const std::optional<int> exit_code = command_line.parse(argc, argv)) return *exit_code;
 
+  const std::string wrong = wrong_options(options, command_line.given("--at-least"));
+  if (!wrong.empty()) return command_line.wrong_use(wrong);
   const glassbox::Checkpoint<float> checkpoint = examples::open_model<float>(options.model);
   const std::unique_ptr<glassbox::Tokenizer> tokenizer =
       examples::open_tokenizer(options.model, checkpoint.causal_lm.config);

@@ -6,6 +6,7 @@
 //   max_new_tokens
 //   - stop strings or end tokens of the prompt stop the text; the stop string not cut off
 //   - the prompt not decoded first (a lost space); what was held back not shown at the end
+//   - a stop string in what comes out at the very end cut off, but not given as the reason
 //   - tokens taken in after the end
 #include "glassbox/continuation.hpp"
 
@@ -163,6 +164,24 @@ TEST(Continuation, CharactersComeWhole) {
   EXPECT_EQ(text.result().prompt_text + text.result().text, tokenizer().decode(text.history()));
 }
 
+// Half a character becomes U+FFFD at the end, which may be a stop string.
+TEST(Continuation, StopStringInWhatComesAtTheEnd) {
+  GenerationConfig config = config_with(2);
+  config.stop_strings = {"\xEF\xBF\xBD"};
+  Continuation by_length({0}, config, 0, 100, &tokenizer());
+  by_length.accept(2);
+  by_length.accept(8);
+  EXPECT_EQ(by_length.result().text, "Once");
+  EXPECT_EQ(by_length.result().stop_reason, StopReason::stop_string);
+  EXPECT_EQ(by_length.result().stop_string, "\xEF\xBF\xBD");
+  Continuation by_end_token({0}, config, 0, 100, &tokenizer());
+  by_end_token.accept(8);
+  by_end_token.accept(1);
+  EXPECT_EQ(by_end_token.result().text, "");
+  EXPECT_EQ(by_end_token.result().stop_reason, StopReason::stop_string);
+  EXPECT_EQ(by_end_token.result().eos_id, -1);
+}
+
 TEST(Continuation, WithoutTokenizerThereAreIdsOnly) {
   Continuation text({0}, config_with(2), 0, 100, nullptr);
   text.accept(2);
@@ -214,6 +233,9 @@ TEST(Continuation, Errors) {
   text.accept(2);
   EXPECT_TRUE(throws<UsageError>([&] { text.accept(2); },
                                  "Continuation::accept: the text has stopped: max_new_tokens"));
+  config.stop_strings = {"\xFF"};
+  EXPECT_TRUE(throws<UsageError>([&] { Continuation other({0}, config, 0, 5, &tokenizer()); },
+                                 "generation: the stop string \"\\xFF\" is not well-formed UTF-8"));
   config.stop_strings = {"x"};
   EXPECT_TRUE(
       throws<UsageError>([&] { Continuation other({0}, config, 0, 5, nullptr); },

@@ -32,7 +32,7 @@ TEST(SamplingConfig, DefaultIsGreedyAndAllElseOff) {
 }
 
 TEST(SamplingConfig, EdgesAreAllowed) {
-  for (const double value : {0.0, 1e-20, 0.7, 1.0, 100.0, 1e20}) {
+  for (const double value : {0.0, 1e-5, 0.7, 1.0, 100.0, 1e5}) {
     SamplingConfig config;
     config.temperature = value;
     EXPECT_NO_THROW(config.validate()) << value;
@@ -46,17 +46,21 @@ TEST(SamplingConfig, EdgesAreAllowed) {
   SamplingConfig config;
   config.top_k = 1;
   config.no_repeat_ngram_size = 1;
-  config.repetition_penalty = 0.8;
-  EXPECT_NO_THROW(config.validate());
+  for (const double value : {1e-3, 0.8, 1e3}) {
+    config.repetition_penalty = value;
+    EXPECT_NO_THROW(config.validate()) << value;
+  }
 }
 
 TEST(SamplingConfig, TemperatureOutOfRange) {
   SamplingConfig config;
-  const std::string expected = ", expected 0 (greedy) or a number from 1e-20 to 1e20";
+  const std::string expected = ", expected 0 (greedy) or a number from 1e-5 to 1e5";
   config.temperature = -0.5;
   EXPECT_TRUE(throws<UsageError>([&] { config.validate(); }, "sampling: temperature is -0.5" + expected));
-  config.temperature = 1e-30;
-  EXPECT_TRUE(throws<UsageError>([&] { config.validate(); }, "sampling: temperature is 1e-30" + expected));
+  config.temperature = 9e-6;
+  EXPECT_TRUE(throws<UsageError>([&] { config.validate(); }, "sampling: temperature is 9e-06" + expected));
+  config.temperature = 100001;
+  EXPECT_TRUE(throws<UsageError>([&] { config.validate(); }, "sampling: temperature is 100001" + expected));
   config.temperature = infinity;
   EXPECT_TRUE(throws<UsageError>([&] { config.validate(); }, "sampling: temperature is inf" + expected));
   config.temperature = nan_value;
@@ -101,9 +105,15 @@ TEST(SamplingConfig, ProbabilitiesOutOfRange) {
 
 TEST(SamplingConfig, PenaltyOutOfRange) {
   SamplingConfig config;
-  const std::string expected = ", expected a number from 1e-20 to 1e20, 1 is off";
+  const std::string expected = ", expected a number from 1e-3 to 1e3, 1 is off";
   config.repetition_penalty = 0;
   EXPECT_TRUE(throws<UsageError>([&] { config.validate(); }, "sampling: repetition_penalty is 0" + expected));
+  config.repetition_penalty = 9e-4;
+  EXPECT_TRUE(
+      throws<UsageError>([&] { config.validate(); }, "sampling: repetition_penalty is 0.0009" + expected));
+  config.repetition_penalty = 1001;
+  EXPECT_TRUE(
+      throws<UsageError>([&] { config.validate(); }, "sampling: repetition_penalty is 1001" + expected));
   config.repetition_penalty = -1.5;
   EXPECT_TRUE(
       throws<UsageError>([&] { config.validate(); }, "sampling: repetition_penalty is -1.5" + expected));

@@ -4,6 +4,7 @@
 //   - penalty: negative logits divided; applied once per occurrence; unseen tokens touched; > for <
 //   - n-grams: compared one token too few or too many; the last n-gram left out; the prefix from the
 //   beginning
+//   - an overflow that makes a finite logit infinite, or an infinite one finite
 //   - temperature: multiplied; 0 divides by a small number; the last instead of the lowest id on a tie
 //   - top-k: the (k+1)-th largest as threshold; <= for <; ties dropped
 //   - top-p: the token that crosses p dropped; > for >=; nothing left at p = 0; sorted upwards
@@ -148,13 +149,33 @@ TYPED_TEST(SamplingFilters, TemperatureZeroLeavesTheArgmax) {
   EXPECT_TRUE(near_values(apply_temperature(this->logits({5, 5, 1}), 0), {5, -inf, -inf}, 0));
 }
 
-// The extremes that are allowed make no NaN, also in float, whose range they leave.
+// The extremes that are allowed make no NaN and no infinity, also in float.
 TYPED_TEST(SamplingFilters, TemperatureAtTheEndsOfItsRange) {
-  const Tensor<TypeParam> hot = apply_temperature(this->logits({30, -inf, -30}), 1e20);
-  EXPECT_TRUE(near_values(hot, {3e-19, -inf, -3e-19}, 1e-24));
-  const Tensor<TypeParam> cold = apply_temperature(this->logits({30, -inf, 29}), 1e-20);
-  EXPECT_TRUE(std::isfinite(cold(0)));
-  EXPECT_GT(cold(0), cold(2));
+  const Tensor<TypeParam> hot = apply_temperature(this->logits({30, -inf, -30}), 1e5);
+  EXPECT_TRUE(near_values(hot, {3e-4, -inf, -3e-4}, 1e-10));
+  const Tensor<TypeParam> cold = apply_temperature(this->logits({30, -inf, 29}), 1e-5);
+  EXPECT_TRUE(near_values(cold, {3e6, -inf, 2.9e6}, 1));
+}
+
+// Whatever finite logits come, the settings at the ends of their ranges leave probabilities.
+TYPED_TEST(SamplingFilters, FiniteLogitsStayFinite) {
+  const double largest = static_cast<double>((std::numeric_limits<TypeParam>::max)());
+  const Ids history{0, 1, 2, 3};
+  for (const double scale : {1.0, largest / 2, largest}) {
+    const Tensor<TypeParam> logits = this->logits({scale, -scale, -inf, scale / 4});
+    for (const double penalty : {1e-3, 1e3}) {
+      const Tensor<TypeParam> penalized = apply_repetition_penalty(logits, history, penalty);
+      for (const double temperature : {1e-5, 1e5}) {
+        const Tensor<TypeParam> tempered = apply_temperature(penalized, temperature);
+        EXPECT_EQ(this->kept_ids(tempered), (Ids{0, 1, 3})) << scale << ' ' << penalty << ' ' << temperature;
+        EXPECT_NEAR(static_cast<double>(softmax(tempered).row(0).sum()), 1, 1e-6);
+      }
+    }
+  }
+  EXPECT_TRUE(near_values(apply_temperature(this->logits({largest, -largest, 1}), 1e-5),
+                          {largest, -largest, 1e5}, 0.01));
+  EXPECT_TRUE(near_values(apply_repetition_penalty(this->logits({-largest, 1, inf}), {0, 2}, 1e3),
+                          {-largest, 1, inf}, 0));
 }
 
 // ---- top-k ----
@@ -245,16 +266,16 @@ TYPED_TEST(SamplingFilters, SettingsAreChecked) {
   const Tensor<TypeParam> logits = this->logits({1, 2});
   EXPECT_TRUE(
       throws<UsageError>([&] { apply_temperature(logits, -1); },
-                         "sampling: temperature is -1, expected 0 (greedy) or a number from 1e-20 to 1e20"));
+                         "sampling: temperature is -1, expected 0 (greedy) or a number from 1e-5 to 1e5"));
   EXPECT_TRUE(throws<UsageError>([&] { keep_top_k(logits, -1); },
                                  "sampling: top_k is -1, expected a whole number >= 1, or 0 (off)"));
   EXPECT_TRUE(throws<UsageError>([&] { keep_top_p(logits, 1.01); },
                                  "sampling: top_p is 1.01, expected a number from 0 to 1 (off)"));
   EXPECT_TRUE(throws<UsageError>([&] { keep_min_p(logits, -0.01); },
                                  "sampling: min_p is -0.01, expected a number from 0 (off) to 1"));
-  EXPECT_TRUE(throws<UsageError>(
-      [&] { apply_repetition_penalty(logits, {}, 0); },
-      "sampling: repetition_penalty is 0, expected a number from 1e-20 to 1e20, 1 is off"));
+  EXPECT_TRUE(
+      throws<UsageError>([&] { apply_repetition_penalty(logits, {}, 0); },
+                         "sampling: repetition_penalty is 0, expected a number from 1e-3 to 1e3, 1 is off"));
   EXPECT_TRUE(
       throws<UsageError>([&] { block_repeated_ngrams(logits, {}, -1); },
                          "sampling: no_repeat_ngram_size is -1, expected a whole number >= 1, or 0 (off)"));

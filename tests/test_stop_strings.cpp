@@ -4,6 +4,7 @@
 //   - only the newest piece searched; the beginning of a stop string shown before it is decided
 //   - more held back than necessary, or given up after a false start ("aab" in "aaab")
 //   - the stop string or what follows it shown; what was held back lost at the end
+//   - a stop string accepted that could cut a character in two
 //   - the first listed instead of the first complete; of two that end together the shorter
 #include "glassbox/stop_strings.hpp"
 
@@ -11,6 +12,8 @@
 #include <random>
 #include <string>
 #include <vector>
+
+#include "support/expect_near.hpp"
 
 namespace glassbox {
 namespace {
@@ -71,6 +74,20 @@ TEST(StopStrings, WholeCharactersOnly) {
   EXPECT_EQ(stop.push(exclamation), exclamation);
   EXPECT_EQ(stop.push("a" + question + "b"), "a");
   EXPECT_EQ(stop.match(), question);
+}
+
+// The last byte of one character would cut it in two.
+TEST(StopStrings, RefusesWhatIsNoUtf8) {
+  using test_support::throws;
+  EXPECT_TRUE(throws<UsageError>(
+      [] {
+        StopStrings stop({"ok", "\x80"});
+      },
+      "generation: the stop string \"\\x80\" is not well-formed UTF-8"));
+  EXPECT_TRUE(
+      throws<UsageError>([] { StopStrings stop({"a\n\xEF\xBC"}); },
+                         "generation: the stop string \"a\\x0A\\xEF\\xBC\" is not well-formed UTF-8"));
+  EXPECT_NO_THROW(StopStrings({"\xEF\xBF\xBD", "", "\n"}));
 }
 
 // However a text is cut into pieces, what is shown is the text before the first complete stop string.

@@ -97,15 +97,14 @@ class Continuation {
     new_text_.clear();
     const std::vector<TokenId>& eos = config_.eos_token_id;
     if (std::find(eos.begin(), eos.end(), token) != eos.end()) {
-      result_.eos_id = token;
       stop(StopReason::eos);  // before decoding: the end token is no text
+      if (result_.stop_reason == StopReason::eos) result_.eos_id = token;
       return;
     }
     if (decoder_) show(decoder_->push(token));
     const Index new_tokens = static_cast<Index>(result_.ids.size());
     const Index next_position = static_cast<Index>(history_.size()) - 1;  // where this token would be fed
     if (stop_strings_.matched()) {
-      result_.stop_string = stop_strings_.match();
       stop(StopReason::stop_string);
     } else if (new_tokens >= config_.max_new_tokens) {
       stop(StopReason::max_new_tokens);
@@ -150,10 +149,12 @@ class Continuation {
     result_.text += shown;
   }
 
-  // What was held back comes out: half a character as U+FFFD, the beginning of a stop string as it is.
+  // What was held back comes out: half a character as U+FFFD, the beginning of a stop string as it is. That
+  // U+FFFD may complete a stop string; the text is cut off there, so that is the reason, whatever else was.
   void stop(StopReason reason) {
-    result_.stop_reason = reason;
     if (decoder_) show(decoder_->flush());
+    result_.stop_reason = stop_strings_.matched() ? StopReason::stop_string : reason;
+    result_.stop_string = stop_strings_.match();
     const std::string held = stop_strings_.flush();
     new_text_ += held;
     result_.text += held;

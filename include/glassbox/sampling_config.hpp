@@ -16,13 +16,13 @@ struct SettingRange {
   const char* expected;
 };
 
-inline constexpr SettingRange temperature_range{"temperature", 1e-20, 1e20, true,
-                                                "0 (greedy) or a number from 1e-20 to 1e20"};
+inline constexpr SettingRange temperature_range{"temperature", 1e-5, 1e5, true,
+                                                "0 (greedy) or a number from 1e-5 to 1e5"};
 inline constexpr SettingRange top_k_range{"top_k", 1, 1e18, true, "a whole number >= 1, or 0 (off)"};
 inline constexpr SettingRange top_p_range{"top_p", 0, 1, false, "a number from 0 to 1 (off)"};
 inline constexpr SettingRange min_p_range{"min_p", 0, 1, false, "a number from 0 (off) to 1"};
-inline constexpr SettingRange repetition_penalty_range{"repetition_penalty", 1e-20, 1e20, false,
-                                                       "a number from 1e-20 to 1e20, 1 is off"};
+inline constexpr SettingRange repetition_penalty_range{"repetition_penalty", 1e-3, 1e3, false,
+                                                       "a number from 1e-3 to 1e3, 1 is off"};
 inline constexpr SettingRange no_repeat_ngram_size_range{"no_repeat_ngram_size", 1, 1e18, true,
                                                          "a whole number >= 1, or 0 (off)"};
 

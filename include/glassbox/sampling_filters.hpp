@@ -29,6 +29,14 @@ inline void check_history(const char* where, const std::vector<TokenId>& history
   }
 }
 
+// `changed` is what a filter made of `logit`: where a finite one overflowed, the largest number of its sign.
+// Infinities have a meaning of their own: -infinity is a token that cannot come, +infinity an error.
+template <std::floating_point Scalar>
+Scalar without_overflow(Scalar logit, Scalar changed) {
+  const bool overflowed = std::isinf(changed) && std::isfinite(logit);
+  return overflowed ? std::copysign((std::numeric_limits<Scalar>::max)(), changed) : changed;
+}
+
 // Makes every token that occurs in the history (prompt and continuation) less likely, once each however often
 // it occurs (Keskar 2019, arXiv:1909.05858, section 4.1; transformers RepetitionPenaltyLogitsProcessor, which
 // added the case of negative logits):
@@ -44,7 +52,8 @@ Tensor<Scalar> apply_repetition_penalty(const Tensor<Scalar>& logits, const std:
   Tensor<Scalar> penalized = logits;
   for (const TokenId id : history) {
     const Scalar logit = logits(id);  // not penalized(id): the second occurrence must not count again
-    penalized(id) = logit < 0 ? logit * Scalar(penalty) : logit / Scalar(penalty);
+    const Scalar changed = logit < 0 ? logit * Scalar(penalty) : logit / Scalar(penalty);
+    penalized(id) = without_overflow(logit, changed);
   }
   return penalized;
 }
@@ -108,8 +117,9 @@ Tensor<Scalar> apply_temperature(const Tensor<Scalar>& logits, double temperatur
     return tempered;
   }
   for (Index id = 0; id < logits.cols(); ++id) {
-    // In double, since a temperature beyond the range of float would make -inf / inf = NaN.
-    tempered(id) = static_cast<Scalar>(static_cast<double>(logits(id)) / temperature);
+    // In double, so that the temperature is not rounded to float first.
+    const Scalar divided = static_cast<Scalar>(static_cast<double>(logits(id)) / temperature);
+    tempered(id) = without_overflow(logits(id), divided);
   }
   return tempered;
 }

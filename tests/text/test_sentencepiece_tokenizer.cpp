@@ -211,6 +211,9 @@ TEST(SentencePieceTokenizer, ACopyEncodesToo) {
 TEST(SentencePieceTokenizer, RefusesWhatIsNoModelFile) {
   EXPECT_EQ(load_error(folder + "absent.model"), folder + "absent.model does not exist");
   EXPECT_EQ(load_error(folder), folder + " is a folder, expected a SentencePiece model file");
+#ifndef _WIN32
+  EXPECT_EQ(load_error("/dev/zero"), "/dev/zero is not a regular file, expected a SentencePiece model file");
+#endif
   const TemporaryFile empty("glassbox_empty.model", "");
   EXPECT_EQ(load_error(empty.path), empty.path + " is empty, expected a SentencePiece model");
   const TemporaryFile tiktoken("glassbox_tiktoken.model", "IQ== 0\nIg== 1\n");

@@ -77,6 +77,9 @@ class SentencePieceTokenizer : public Tokenizer {
     if (!std::filesystem::exists(path, no_throw)) throw_error<FormatError>(path + " does not exist");
     if (std::filesystem::is_directory(path, no_throw))
       throw_error<FormatError>(path + " is a folder, expected a SentencePiece model file");
+    if (!std::filesystem::is_regular_file(path, no_throw)) {  // a device never ends, a pipe may never begin
+      throw_error<FormatError>(path + " is not a regular file, expected a SentencePiece model file");
+    }
     const std::uintmax_t size = std::filesystem::file_size(path, no_throw);
     if (!no_throw && size > kLargestFile) {
       throw_error<FormatError>(path + " has " + std::to_string(size) +
