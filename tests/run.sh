@@ -24,7 +24,8 @@ cd "$root"
 
 say() { echo "run.sh: $*" >&2; }
 
-packages=(g++ make cmake libeigen3-dev libsentencepiece-dev nlohmann-json3-dev libcli11-dev libgtest-dev)
+packages=(g++ make cmake libeigen3-dev libsentencepiece-dev nlohmann-json3-dev libcli11-dev libgtest-dev
+  python3 gdb)
 
 configure_debug() {
   .ci/install_packages.sh "${packages[@]}"
@@ -48,14 +49,15 @@ run_all() {
 }
 
 run_named() {
-  local name names known target targets=() everything="" pattern=""
+  local name names known target similar targets=() everything="" pattern=""
   configure_debug
   names=$(all_names)
   known=$(cmake --build build/debug --target help)
   for name in "$@"; do
     if ! grep -qxF "$name" <<< "$names"; then
-      say "there is no test $name; tests/run.sh --list names them all. With a similar name:"
-      grep -F "$(basename "$name" .hpp | sed 's/^test_//')" <<< "$names" >&2 || true
+      similar=$(grep -F -- "$(basename -- "$name" .hpp | sed 's/^test_//')" <<< "$names" || true)
+      say "there is no test $name; tests/run.sh --list names them all.${similar:+ With a similar name:}"
+      if [[ -n $similar ]]; then echo "$similar" >&2; fi
       exit 2
     fi
     pattern+="${pattern:+|}$name"

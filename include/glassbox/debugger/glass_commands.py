@@ -264,7 +264,7 @@ class Glass:
                 reached.append(line)
                 return True
             return False
-        stops = self.debugger.set_stops(lines, decide, keep=False)
+        stops = self.stops_at(lines, decide, keep=False)
         try:
             (start or self.debugger.resume)()
         finally:
@@ -276,6 +276,27 @@ class Glass:
         else:
             self.say('Stopped before, by something else.')
         return bool(reached)
+
+    def stops_at(self, lines, wanted, keep):
+        """Stops at those of the lines that the program holds; refuses where it holds none."""
+        stops = self.debugger.set_stops(lines, wanted, keep)
+        if not stops:
+            any_stage = self.debugger.set_stops(self.where.source().lines, wanted, keep=False)
+            self.debugger.remove_stops(any_stage)
+            raise Mistake('this program does not pass the stage %s' % lines[0].stage if any_stage else
+                          'this program passes no stage; try walk or generate')
+        return stops
+
+    def without_breakpoints(self, run):
+        """The user's breakpoints do not stop what `run` does."""
+        silenced = [one for one in self.debugger.breakpoints() if self.debugger.is_enabled(one)]
+        for one in silenced:
+            self.debugger.enable(one, False)
+        try:
+            run()
+        finally:
+            for one in silenced:
+                self.debugger.enable(one, True)
 
     def tell_stop(self):
         here = self.where.here()
@@ -304,9 +325,9 @@ class Glass:
             raise Mistake('which stage? %s' % COMMANDS['break'][0])
         lines = self.wanted_lines(words[0])
         condition = StageCondition(self, options)
-        stops = self.debugger.set_stops(lines, condition, keep=True)
+        stops = self.stops_at(lines, condition, keep=True)
         numbers = ', '.join(map(str, self.debugger.numbers(stops)))
-        places = ', '.join('%s:%d' % (os.path.basename(line.file), line.line) for line in lines)
+        places = ', '.join('%s:%d' % (os.path.basename(line.file), line.line) for line in self.debugger.places(stops))
         self.say('Breakpoint %s: stage %s at %s%s' % (numbers, words[0], places, condition.text()))
 
     def do_back(self, words):
@@ -318,18 +339,14 @@ class Glass:
         if count == 0:
             raise Mistake('this is the first stage: there is none before it')
         name, layer = self.where.last_passed()
-        silenced = [one for one in self.debugger.breakpoints() if self.debugger.is_enabled(one)]
-        for one in silenced:
-            self.debugger.enable(one, False)
-        try:
+
+        def run():
             restart = self.debugger.restart
             if count > 1:
                 self.pass_stages(count - 1)
                 restart = self.debugger.resume
             self.run_to(self.where.source().lines, lambda line: True, restart)
-        finally:
-            for one in silenced:
-                self.debugger.enable(one, True)
+        self.without_breakpoints(run)
         here = self.where.here()
         if here is None or here.at is None or (here.at.stage, here.layer) != (name, layer):
             self.say('Warning: this run differs from the one before, where stage %s came here.' % name)

@@ -90,15 +90,21 @@ class Value:
 
 
 # ---- printers ----
-def _variables_in(frame):
-    block = frame.block()
+def _symbols_in(frame):
+    """Arguments and variables, innermost first; none where a function has no debug information."""
+    try:
+        block = frame.block()
+    except RuntimeError:
+        return
     while block is not None:
-        for symbol in block:
-            if symbol.is_variable and not symbol.is_argument:
-                yield symbol
+        yield from block
         if block.function is not None:
             return
         block = block.superblock
+
+
+def _variables_in(frame):
+    return (symbol for symbol in _symbols_in(frame) if symbol.is_variable and not symbol.is_argument)
 
 
 def unfinished_line(value):
@@ -177,35 +183,43 @@ class Frame:
         """A variable or a member of *this; None where there is none."""
         try:
             return Value(self.frame.read_var(name))
-        except (ValueError, gdb.error, Garbage):
+        except (ValueError, RuntimeError, Garbage):  # a gdb.error is a RuntimeError; one alone: no debug information
             pass
         try:
             return Value(self.frame.read_var('this').dereference()[name])
-        except (ValueError, gdb.error, Garbage):
+        except (ValueError, RuntimeError, Garbage):
             return None
 
     def locals(self):
         """(name, value) of the arguments and of the variables that are complete."""
-        block, seen = self.frame.block(), set()
-        while block is not None:
-            for symbol in block:
-                if (symbol.is_variable or symbol.is_argument) and symbol.name not in seen:
-                    seen.add(symbol.name)
-                    complete = symbol.is_argument or self.line > stage_source.statement_end(
-                        symbol.symtab.fullname(), symbol.line)
-                    if complete:
-                        yield symbol.name, Value(self.frame.read_var(symbol))
-            if block.function is not None:
-                return
-            block = block.superblock
+        seen = set()
+        for symbol in _symbols_in(self.frame):
+            if (symbol.is_variable or symbol.is_argument) and symbol.name not in seen:
+                seen.add(symbol.name)
+                complete = symbol.is_argument or self.line > stage_source.statement_end(
+                    symbol.symtab.fullname(), symbol.line)
+                if complete:
+                    yield symbol.name, Value(self.frame.read_var(symbol))
+
+
+def _source_of(place):
+    """'glassbox/attention.hpp'"""
+    return os.path.join('glassbox', os.path.relpath(place.file, place.folder))
+
+
+def _has_code(place):
+    try:
+        found = gdb.decode_line('%s:%d' % (_source_of(place), place.line))[1]
+    except gdb.error:
+        return False
+    return any(one.line == place.line for one in found or ())
 
 
 class StageStop(gdb.Breakpoint):
     """A stop on a stage's own line, where its value has just been completed."""
 
     def __init__(self, place, wanted, internal):
-        super().__init__(source=os.path.join('glassbox', os.path.relpath(place.file, place.folder)),
-                         line=place.line, internal=internal)
+        super().__init__(source=_source_of(place), line=place.line, internal=internal)
         self.silent = internal
         self.place, self.wanted = place, wanted
 
@@ -279,7 +293,11 @@ class Debugger:
         raise Mistake('the program has no glassbox::stage_state() that can be read here')
 
     def set_stops(self, places, wanted, keep):
-        return [StageStop(place, wanted, internal=not keep) for place in places]
+        """A stop at each of the lines that the program holds."""
+        return [StageStop(place, wanted, internal=not keep) for place in places if _has_code(place)]
+
+    def places(self, stops):
+        return [stop.place for stop in stops]
 
     def numbers(self, stops):
         return [stop.number for stop in stops]

@@ -5,10 +5,45 @@
 
 Reads memory only and never runs a function of the program: it works alike on a core file and on a remote one.
 """
+import glob
 import os
+import re
 import sys
 
 import lldb
+
+_completed = False
+
+
+def _complete_lldb():
+    """Debian 12's lldb does not find its Python module and makes an empty one. The whole one is taken from where it
+    lies, and lldb told so."""
+    global lldb, _completed
+    version = 'python%d.%d' % sys.version_info[:2]
+    for folder in sorted(glob.glob('/usr/lib/llvm-*/lib/%s/dist-packages' % version), reverse=True):
+        number = re.search(r'llvm-(\d+)', folder).group(1)
+        if not os.path.exists(os.path.join(folder, 'lldb', '__init__.py')) or not _is_loaded('liblldb-%s.so' % number):
+            continue
+        sys.path.insert(0, folder)
+        for name in [name for name in sys.modules if name.split('.')[0] == 'lldb']:
+            del sys.modules[name]
+        import lldb
+        import lldb.embedded_interpreter
+        main = sys.modules['__main__']
+        main.lldb = lldb
+        main.run_one_line = lldb.embedded_interpreter.run_one_line
+        main.run_python_interpreter = lldb.embedded_interpreter.run_python_interpreter
+        _completed = True
+        return
+
+
+def _is_loaded(library):
+    with open('/proc/self/maps', encoding='utf-8', errors='replace') as maps:
+        return library in maps.read()
+
+
+if not hasattr(lldb, 'SBDebugger'):
+    _complete_lldb()
 
 _here = os.path.dirname(os.path.abspath(__file__))
 if _here not in sys.path:
@@ -178,11 +213,12 @@ class Rows:
         self.update()
 
     def update(self):
-        self.view, self.count = None, 0
+        self.view, self.count, self.more = None, 0, 0
         try:
             if unfinished_line(self.value.GetNonSyntheticValue()) is None:
                 self.view = value_views.view_of(Value(self.value))
                 self.count = min(self.view.row_count(), glass_commands.limits.rows) if self.view.size else 0
+                self.more = self.view.row_count() - self.count if self.view.size else 0
         except (Garbage, AttributeError, OverflowError, RecursionError, SystemError):
             pass
         return False
@@ -191,15 +227,19 @@ class Rows:
         return self.count > 0
 
     def num_children(self):
-        return self.count
+        return self.count + (1 if self.more else 0)
 
     def get_child_index(self, name):
-        return next((i for i in range(self.count) if self.label(i) == name), -1)
+        return next((i for i in range(self.num_children()) if self.label(i) == name), -1)
 
     def label(self, i):
+        if i == self.count:
+            return '[...]'
         return self.view.row_label(self.view.row_index(i)) if len(self.view.axes) > 1 else '[:]'
 
     def get_child_at_index(self, i):
+        if i == self.count and self.more:
+            return self.text_child(self.label(i), '%d more row%s' % (self.more, '' if self.more == 1 else 's'))
         if not 0 <= i < self.count:
             return None
         element_type = self.element_type()
@@ -214,6 +254,12 @@ class Rows:
         data = lldb.SBData()
         data.SetData(lldb.SBError(), raw, lldb.eByteOrderLittle, 8)
         return self.value.CreateValueFromData(self.label(i), data, array_type)
+
+    def text_child(self, label, text):
+        data, letters = lldb.SBData(), text.encode() + b'\0'
+        data.SetData(lldb.SBError(), letters, lldb.eByteOrderLittle, 8)
+        char = self.value.GetTarget().GetBasicType(lldb.eBasicTypeChar)
+        return self.value.CreateValueFromData(label, data, char.GetArrayType(len(letters)))
 
     def element_type(self):
         target = self.value.GetTarget()
@@ -350,14 +396,21 @@ class Debugger:
 
     # -- running. In synchronous mode Continue() returns when the program has stopped. --
     def set_stops(self, places, wanted, keep):
+        """A stop at each of the lines that the program holds."""
         stops = []
         for place in places:
             stop = self.target().BreakpointCreateByLocation(os.path.basename(place.file), place.line)
+            if all(location.GetAddress().GetLineEntry().GetLine() != place.line for location in stop):
+                self.target().BreakpointDelete(stop.GetID())
+                continue
             self.wanted[stop.GetID()] = (place, wanted)
             if keep:
                 stop.SetScriptCallbackFunction('%s.stop_wanted' % __name__)
             stops.append(stop)
         return stops
+
+    def places(self, stops):
+        return [self.wanted[stop.GetID()][0] for stop in stops]
 
     def numbers(self, stops):
         return [stop.GetID() for stop in stops]
@@ -479,6 +532,14 @@ class GlassCommand:
 
 
 def __lldb_init_module(debugger, _dictionary):
+    if not hasattr(lldb, 'SBDebugger'):
+        print('glassbox: this lldb does not find its Python module; start it as PATH=/usr/bin:$PATH '
+              'PYTHONPATH=/usr/lib/llvm-14/lib/python3.11/dist-packages lldb PROGRAM (14: the version of lldb, '
+              '3.11: of its Python)')
+        return
+    if _completed:
+        _dictionary['lldb'] = lldb
+        print('glassbox: lldb did not find its Python module, hence the errors above; it is complete now')
     module = __name__
     shown = r'^(const )?(glassbox::Tensor<.+>|glassbox::WeightMatrix|glassbox::StageRecord' \
             r'|Eigen::(Matrix|Array|Map|Ref|Block|VectorBlock|Transpose)<.+>)( &)?$'

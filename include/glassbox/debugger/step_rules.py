@@ -16,6 +16,9 @@ NOT_ENTERED = [
     'glassbox::allocate_zeroed', 'glassbox::release_buffer',
     'glassbox::check_',          # shape checks: they say something only when they throw
     'glassbox::matmul_output',   # the same for the product's shape
+    'glassbox::multiply_transposed',  # which of the products' loops is taken; matmul says what is multiplied
+    'glassbox::position_ids_from_mask',  # counts along a row of the mask; the stage position_ids shows it
+    'glassbox::LayerKVCache<',   # append copies rows; the stages cached_keys and cached_values show them
     'glassbox::rotate_half',     # row by row, called from apply_rotary_pos_emb
     'glassbox::stage',           # stage() and stage_state(): the stage line itself is the place to stop
     'glassbox::set_record_tensor',

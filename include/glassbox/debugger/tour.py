@@ -48,15 +48,49 @@ class Tour:
         stop = self.stops[number]
         self.glass.say('--- %d of %d: %s ---' % (number + 1, len(self.stops), stop.title))
         if not self.is_there(stop):
-            self.glass.do_next([stop.stage] + (['--layer', stop.layer] if stop.layer else []))
+            self.go_to(stop)
         self.next = number + 1
         self.tell(stop)
 
     def is_there(self, stop):
         here = self.glass.where.here() if self.glass.debugger.is_running() else None
-        return bool(here and here.at and here.at.stage == stop.stage and str(here.layer) == (stop.layer or '-1'))
+        return bool(here and here.at and here.at.stage == stop.stage and str(here.layer) == (stop.layer or '-1')
+                    and not self.glass.where.step())
+
+    def go_to(self, stop):
+        """To the stop in the prefill; where that is past, by starting the program again."""
+        layer = int(stop.layer or '-1')
+        if not self.is_past(stop.stage, layer) or self.glass.debugger.can_run():
+            self.glass.do_next([stop.stage] + (['--layer', stop.layer] if stop.layer else []))
+            return
+        self.glass.say('The program is past this stop: it is started again.')
+        self.glass.without_breakpoints(lambda: self.glass.run_to(
+            self.glass.wanted_lines(stop.stage), lambda line: self.glass.layer_at(line) == layer,
+            self.glass.debugger.restart))
+
+    def is_past(self, stage, layer):
+        """Whether the prefill has left this stage behind."""
+        where = self.glass.where
+        if not self.glass.debugger.is_running():
+            return False
+        if where.step():
+            return True
+        here = where.here()
+        line = (here.at or here.last) if here else None
+        name, at_layer = (line.stage, here.layer) if line else where.last_passed()
+        return bool(name) and self.order(name, at_layer) >= self.order(stage, layer)
+
+    def order(self, stage, layer):
+        source = self.glass.where.source()
+        names, groups = source.passed_names(), ('input', 'layer', 'head', 'choosing')
+        group = source.group(stage)
+        return (groups.index(group) if group in groups else len(groups), layer,
+                names.index(stage) if stage in names else len(names))
 
     def tell(self, stop):
+        step = self.glass.where.step() if self.glass.debugger.is_running() else None
+        if step:
+            self.glass.say('This is decode step %d, not the prefill: it has one token.' % step)
         self.say_wrapped('Look: ', stop.look)
         for command in stop.commands:
             self.glass.say('> glass ' + command)
