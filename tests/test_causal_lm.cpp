@@ -291,5 +291,58 @@ TEST(CausalLM, Errors) {
       "last_positions: hidden_states [hidden=1] has 1 axes, expected 3"));
 }
 
+// A pass that throws, wherever, leaves the cache as it was: the next one gives what it would have given.
+TEST(CausalLM, AThrowLeavesTheCacheAsItWas) {
+  const CausalLM<double> causal_lm = random_model<double>(small_config(), 6);
+  for (const char* place : {"scores", "layer_output", "norm", "logits"}) {
+    KVCache<double> cache(2);
+    causal_lm.forward(ids_of(1, {5, 6}), ones(2), cache);
+    KVCache<double> expected_cache = cache;
+    {
+      ScopedStageHook hook([place](StageRecord& record) {
+        if (std::string(record.name) == place && record.layer != 0) throw std::runtime_error("stop");
+      });
+      EXPECT_THROW(causal_lm.forward(ids_of(1, {7, 8}), ones(4), cache), std::runtime_error) << place;
+    }
+    EXPECT_EQ(cache.length(), 2) << place;
+    const Tensor<double> found = causal_lm.forward(ids_of(1, {7, 8}), ones(4), cache);
+    const Tensor<double> expected = causal_lm.forward(ids_of(1, {7, 8}), ones(4), expected_cache);
+    EXPECT_EQ((found.matrix(0) - expected.matrix(0)).cwiseAbs().maxCoeff(), 0) << place;
+  }
+  KVCache<double> empty(2);
+  {
+    ScopedStageHook hook([](StageRecord& record) {
+      if (std::string(record.name) == "norm") throw std::runtime_error("stop");
+    });
+    EXPECT_THROW(causal_lm.forward(ids_of(1, {7, 8}), ones(2), empty), std::runtime_error);
+  }
+  EXPECT_EQ(empty.length(), 0);
+}
+
+TEST(CausalLM, LayersKnowTheirPlace) {
+  CausalLM<double> causal_lm = random_model<double>(small_config(), 6);
+  causal_lm.model.layers[1].layer = 7;
+  EXPECT_TRUE(throws<ShapeError>(
+      [&] {
+        causal_lm.forward(ids_of(1, {1, 2}));
+      },
+      "DecoderModel::forward: layers[1].layer is 7, expected 1"));
+}
+
+TEST(CausalLM, PositionsThatAHookMadeImpossible) {
+  const CausalLM<double> causal_lm = random_model<double>(small_config(), 6);
+  for (const std::int64_t position : {std::int64_t{-5}, std::numeric_limits<std::int64_t>::max()}) {
+    ScopedStageHook hook([position](StageRecord& record) {
+      if (std::string(record.name) == "position_ids") record.i64->row(0)[0] = position;
+    });
+    EXPECT_TRUE(throws<ShapeError>(
+        [&] {
+          causal_lm.forward(ids_of(1, {1, 2}));
+        },
+        "DecoderModel::forward: position_ids hold " + std::to_string(position) +
+            ", expected positions from 0"));
+  }
+}
+
 }  // namespace
 }  // namespace glassbox

@@ -103,5 +103,9 @@ TEST(KVCache, Errors) {
   EXPECT_EQ(cache.values.dim(2), 1);
 }
 
+TEST(KVCache, ANegativeNumberOfLayers) {
+  EXPECT_TRUE(throws<ShapeError>([] { KVCache<float> cache(-1); }, "KVCache: -1 layers, expected 0 or more"));
+}
+
 }  // namespace
 }  // namespace glassbox

@@ -194,5 +194,11 @@ TEST(Rotary, Errors) {
                                  half + "heads [batch=1, head=1, seq=1, head_dim=3]: head_dim is odd"));
 }
 
+TEST(RotaryEmbedding, SettingsThatMakeNoSense) {
+  EXPECT_THROW(RotaryEmbedding<float>::from_theta(7, 10000), ConfigError);
+  EXPECT_THROW(RotaryEmbedding<float>::from_theta(0, 10000), ConfigError);
+  EXPECT_THROW(RotaryEmbedding<float>::from_theta(8, -1), ConfigError);
+}
+
 }  // namespace
 }  // namespace glassbox

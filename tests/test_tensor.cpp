@@ -219,5 +219,21 @@ TEST(Tensor, AppendErrors) {
                                  "Tensor::append_rows: [hidden=2] cannot take [hidden=2]" + end));
 }
 
+TEST(Tensor, TruncateRowsForgetsTheLast) {
+  Tensor<float> tensor({{"batch", 2}, {"key", 3}, {"d", 1}});
+  for (Index r = 0; r < 6; ++r) tensor.row(r)[0] = static_cast<float>(r);
+  tensor.truncate_rows(1);
+  EXPECT_EQ(shape_string(tensor), "[batch=2, key=1, d=1]");
+  EXPECT_EQ(tensor(0, 0, 0), 0.0f);
+  EXPECT_EQ(tensor(1, 0, 0), 3.0f);
+  Tensor<float> more({{"batch", 2}, {"key", 1}, {"d", 1}});
+  more(1, 0, 0) = 9;
+  tensor.append_rows(more);
+  EXPECT_EQ(tensor(1, 0, 0), 3.0f);
+  EXPECT_EQ(tensor(1, 1, 0), 9.0f);
+  EXPECT_THROW(tensor.truncate_rows(3), ShapeError);
+  EXPECT_THROW(tensor.truncate_rows(-1), ShapeError);
+}
+
 }  // namespace
 }  // namespace glassbox

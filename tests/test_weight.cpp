@@ -140,5 +140,31 @@ TEST(Weight, Errors) {
                                  "WeightMatrix::from_tensor: [in=3] must be [out, in]"));
 }
 
+TEST(WeightMatrix, AMovedFromMatrixIsEmpty) {
+  std::shared_ptr<float> numbers(new float[6]{}, [](float* pointer) { delete[] pointer; });
+  WeightMatrix borrowed;
+  borrowed.out = {"out", 2};
+  borrowed.in = {"in", 3};
+  borrowed.borrowed = reinterpret_cast<const std::byte*>(numbers.get());
+  borrowed.borrowed_from = numbers;
+  const WeightMatrix taken = std::move(borrowed);
+  EXPECT_FALSE(taken.empty());
+  EXPECT_TRUE(borrowed.empty());  // NOLINT: what a move leaves is the subject
+  WeightMatrix owned = WeightMatrix::from_tensor(Tensor<float>({{"out", 2}, {"in", 3}}));
+  WeightMatrix target;
+  target = std::move(owned);
+  EXPECT_FALSE(target.empty());
+  EXPECT_TRUE(owned.empty());  // NOLINT
+}
+
+TEST(WeightMatrix, RowsOfAnEmptyMatrix) {
+  WeightMatrix weight;
+  weight.out = {"out", 2};
+  weight.in = {"in", 3};
+  Tensor<float> row({{"in", 3}});
+  EXPECT_TRUE(throws<ShapeError>([&] { weight.read_row(0, row.row(0)); },
+                                 "WeightMatrix::read_row: [out=2, in=3] was never loaded"));
+}
+
 }  // namespace
 }  // namespace glassbox

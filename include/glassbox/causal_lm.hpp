@@ -35,12 +35,14 @@ struct CausalLM {
   //   ->  logits [batch, seq or logits_to_keep, vocab]
   Tensor<Scalar> forward(const Tensor<TokenId>& input_ids, const Tensor<std::int64_t>& attention_mask,
                          KVCache<Scalar>& cache, Index logits_to_keep = 0) const {
-    check_logits_to_keep(input_ids, logits_to_keep);                                 // before the cache grows
+    check_logits_to_keep(input_ids, logits_to_keep);  // before the cache grows
+    KVCacheRollback<Scalar> rollback(cache);
     Tensor<Scalar> hidden_states = model.forward(input_ids, attention_mask, cache);  // [batch, seq, hidden]
     const Index kept = logits_to_keep == 0 ? hidden_states.dim(1) : logits_to_keep;
     Tensor<Scalar> kept_states = last_positions(hidden_states, kept);                 // [batch, kept, hidden]
     Tensor<Scalar> logits = lm_head.forward(kept_states, model.embed_tokens.weight);  // [batch, kept, vocab]
     stage("logits", -1, logits);
+    rollback.keep();
     return logits;
   }
 

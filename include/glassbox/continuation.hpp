@@ -115,6 +115,12 @@ class Continuation {
 
   bool stopped() const { return result_.stop_reason != StopReason::none; }
   const std::vector<TokenId>& history() const { return history_; }  // prompt and new tokens
+  // The token chosen last. Throws UsageError before the first one.
+  TokenId token() const {
+    if (result_.ids.empty())
+      throw_error<UsageError>("generation: no token has been chosen yet: call next first");
+    return result_.ids.back();
+  }
   // The text that the last token made certain: empty, or several characters at once.
   const std::string& new_text() const { return new_text_; }
   const GenerationResult& result() const { return result_; }

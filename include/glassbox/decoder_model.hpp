@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "glassbox/attention_mask.hpp"
@@ -22,7 +23,8 @@ struct DecoderModel {
   Index max_position_embeddings = 0;
 
   // input_ids [batch, seq], attention_mask [batch, past + seq] of 0/1, past = cache.length()
-  //   ->  [batch, seq, hidden]; the cache grows by seq
+  //   ->  [batch, seq, hidden]; the cache grows by seq. For tokens in the cache the mask must be what it was
+  // when they were fed: their keys were rotated by the positions it gave.
   // Throws UsageError where a position would lie at or beyond max_position_embeddings.
   Tensor<Scalar> forward(Tensor<TokenId> input_ids, Tensor<std::int64_t> attention_mask,
                          KVCache<Scalar>& cache) const {
@@ -72,6 +74,11 @@ struct DecoderModel {
       throw_error<ShapeError>("DecoderModel::forward: the cache has " + std::to_string(cache.layers.size()) +
                               " layers, the model " + std::to_string(layers.size()));
     }
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      if (layers[i].layer == static_cast<Index>(i)) continue;
+      throw_error<ShapeError>("DecoderModel::forward: layers[" + std::to_string(i) + "].layer is " +
+                              std::to_string(layers[i].layer) + ", expected " + std::to_string(i));
+    }
     check_dim("DecoderModel::forward", "attention_mask", attention_mask, 0, input_ids.dim(0),
               "batch of input_ids");
     check_dim("DecoderModel::forward", "attention_mask", attention_mask, 1, cache.length() + input_ids.dim(1),
@@ -79,9 +86,16 @@ struct DecoderModel {
   }
 
   void check_context(const Tensor<std::int64_t>& position_ids) const {
+    std::int64_t first_position = 0;
     std::int64_t last_position = 0;
     for (Index batch = 0; batch < position_ids.rows(); ++batch) {
+      first_position = (std::min)(first_position, position_ids.row(batch).minCoeff());
       last_position = (std::max)(last_position, position_ids.row(batch).maxCoeff());
+    }
+    if (first_position < 0 || last_position == (std::numeric_limits<std::int64_t>::max)()) {
+      throw_error<ShapeError>("DecoderModel::forward: position_ids hold " +
+                              std::to_string(first_position < 0 ? first_position : last_position) +
+                              ", expected positions from 0");
     }
     if (last_position < max_position_embeddings) return;
     throw_error<UsageError>("DecoderModel::forward: " + std::to_string(last_position + 1) +

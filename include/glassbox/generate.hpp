@@ -90,7 +90,7 @@ class Generator {
     return true;
   }
 
-  TokenId token() const { return current().result().ids.back(); }                 // the one chosen last
+  TokenId token() const { return current().token(); }                             // the one chosen last
   const std::string& new_text() const { return current().new_text(); }            // what it added to the text
   const GenerationResult& result() const { return current().result(); }           // all of it so far
   const std::vector<TokenId>& history() const { return current().history(); }     // prompt and new tokens

@@ -29,20 +29,35 @@ struct LayerKVCache {
   }
 };
 
-// All layers' caches. An empty one begins a new text; passing the same one again continues it. Should a
-// forward pass throw half way, its layers differ in length, and the next pass refuses them: call reset()
-// first.
+// All layers' caches. An empty one begins a new text; passing the same one again continues it. A pass of
+// CausalLM that throws leaves it as it was.
 template <std::floating_point Scalar>
 struct KVCache {
   std::vector<LayerKVCache<Scalar>> layers;
 
-  explicit KVCache(Index num_hidden_layers) : layers(static_cast<std::size_t>(num_hidden_layers)) {}
+  explicit KVCache(Index num_hidden_layers) {
+    if (num_hidden_layers < 0) {
+      throw_error<ShapeError>("KVCache: " + std::to_string(num_hidden_layers) +
+                              " layers, expected 0 or more");
+    }
+    layers.resize(static_cast<std::size_t>(num_hidden_layers));
+  }
 
   // The number of tokens whose keys and values are stored, padding included.
   Index length() const { return layers.empty() || layers[0].keys.rank() == 0 ? 0 : layers[0].keys.dim(2); }
 
   // Forgets everything: the next forward begins a new text.
   void reset() { layers.assign(layers.size(), LayerKVCache<Scalar>()); }
+
+  // Forgets all but the first `length` tokens, in every layer that has more.
+  void truncate(Index length) {
+    if (length <= 0) return reset();
+    for (LayerKVCache<Scalar>& layer : layers) {
+      if (layer.keys.rank() == 0 || layer.keys.dim(2) <= length) continue;
+      layer.keys.truncate_rows(length);
+      if (layer.values.dim(2) > length) layer.values.truncate_rows(length);
+    }
+  }
 
   // Bytes of the keys and values stored: 2 * layers * batch * kv_heads * length * head_dim * sizeof(Scalar).
   Index bytes() const {
@@ -52,6 +67,25 @@ struct KVCache {
     }
     return total;
   }
+};
+
+// Puts a cache back to its length of before, unless keep() is called: a pass that throws half way must not
+// leave some layers with more tokens than others.
+template <std::floating_point Scalar>
+class KVCacheRollback {
+ public:
+  explicit KVCacheRollback(KVCache<Scalar>& cache) : cache_(&cache), length_(cache.length()) {}
+  KVCacheRollback(const KVCacheRollback&) = delete;
+  KVCacheRollback& operator=(const KVCacheRollback&) = delete;
+  ~KVCacheRollback() {
+    if (!kept_) cache_->truncate(length_);
+  }
+  void keep() { kept_ = true; }
+
+ private:
+  KVCache<Scalar>* cache_;
+  Index length_;
+  bool kept_ = false;
 };
 
 }  // namespace glassbox

@@ -73,6 +73,11 @@ struct RotaryEmbedding {
   Tensor<Scalar> inv_freq;  // [pair], head_dim / 2 of them
 
   static RotaryEmbedding from_theta(Index head_dim, double rope_theta) {
+    if (head_dim < 2 || head_dim % 2 != 0 || !(rope_theta > 0) || !std::isfinite(rope_theta)) {
+      throw_error<ConfigError>("RotaryEmbedding::from_theta: head_dim " + std::to_string(head_dim) +
+                               ", rope_theta " + std::to_string(rope_theta) +
+                               ": expected an even head_dim of 2 or more and a finite theta above 0");
+    }
     RotaryEmbedding rotary_emb;
     rotary_emb.inv_freq = Tensor<Scalar>({{"pair", head_dim / 2}});
     for (Index i = 0; i < head_dim / 2; ++i) {

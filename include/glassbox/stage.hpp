@@ -99,7 +99,8 @@ GLASSBOX_NOINLINE void stage(const char* name, Index layer, Tensor<T>& tensor,
   }
 }
 
-// Calls `callable(StageRecord&)` at every stage of this thread while the object lives:
+// Calls `callable(StageRecord&)` at every stage of this thread while the object lives, which must end in the
+// thread that made it:
 //   ScopedStageHook hook([](StageRecord& record) { ... });
 template <typename Callable>
 class ScopedStageHook {

@@ -107,6 +107,13 @@ class Tensor {
   // reserved by doubling, so that a cache that grows row by row is copied rarely.
   void append_rows(const Tensor& addition);
 
+  // Forgets all but the first `count` rows of each matrix, as tensor[..., :count, :]; the room stays.
+  void truncate_rows(Index count) {
+    if (count < 0 || rank_ < 2 || count > rows_per_matrix())
+      throw_index("row count", count, rows_per_matrix() + 1);
+    axes_[rank_ - 2].size = count;
+  }
+
  private:
   int rank_ = 0;
   Axis axes_[4];

@@ -54,6 +54,24 @@ struct WeightMatrix {
   const std::byte* borrowed = nullptr;        // else where they lie, row after row
   std::shared_ptr<const void> borrowed_from;  // keeps the mapped file open
 
+  WeightMatrix() = default;
+  WeightMatrix(const WeightMatrix&) = default;
+  WeightMatrix& operator=(const WeightMatrix&) = default;
+  WeightMatrix(WeightMatrix&& other) noexcept { swap(other); }  // the other is empty then
+  WeightMatrix& operator=(WeightMatrix&& other) noexcept {
+    WeightMatrix taken(std::move(other));
+    swap(taken);
+    return *this;
+  }
+  void swap(WeightMatrix& other) noexcept {
+    std::swap(type, other.type);
+    std::swap(out, other.out);
+    std::swap(in, other.in);
+    std::swap(owned, other.owned);
+    std::swap(borrowed, other.borrowed);
+    std::swap(borrowed_from, other.borrowed_from);
+  }
+
   bool empty() const { return owned.empty() && borrowed == nullptr; }
   const std::byte* data() const { return owned.empty() ? borrowed : owned.data(); }
   Index bytes() const { return out.size * in.size * stored_type_bytes(type); }
@@ -100,6 +118,8 @@ void WeightMatrix::read_row(Index o, RowView<Scalar> output) const {
     throw_error<ShapeError>("WeightMatrix::read_row: row " + std::to_string(o) + " of " +
                             shape_string(*this) + " into a row of " + std::to_string(output.size()));
   }
+  if (empty())
+    throw_error<ShapeError>("WeightMatrix::read_row: " + shape_string(*this) + " was never loaded");
   const Index first = o * in.size;
   switch (type) {
     case StoredType::f32:
