@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 #include <sstream>
 
@@ -138,6 +139,21 @@ void print_text(const std::vector<TokenId>& ids, const Tensor<Scalar>& logits, I
   }
 }
 
+// The tokenizer for the pieces beside ids that were given as ids. They are a help only: a tokenizer that was
+// not named may be absent or wrong.
+std::unique_ptr<glassbox::Tokenizer> tokenizer_for_pieces(const examples::ModelArguments& arguments,
+                                                          const glassbox::ModelConfig& config) {
+  const bool named = !arguments.tokenizer.empty();
+  if (!named && !std::filesystem::exists(examples::tokenizer_file(arguments))) return nullptr;
+  try {
+    return examples::open_tokenizer(arguments, config);
+  } catch (const glassbox::Error& error) {
+    if (named) throw;
+    std::cerr << "forward: ids without their pieces: " << error.what() << "\n";
+    return nullptr;
+  }
+}
+
 template <std::floating_point Scalar>
 int run(const ForwardArguments& arguments) {
   const glassbox::Checkpoint<Scalar> checkpoint = examples::open_model<Scalar>(arguments.model);
@@ -147,6 +163,8 @@ int run(const ForwardArguments& arguments) {
     tokenizer = examples::open_tokenizer(arguments.model, checkpoint.causal_lm.config);
     ids = tokenizer->encode_with_special_tokens(arguments.prompt);
     if (ids.empty()) glassbox::throw_error<glassbox::UsageError>("the prompt has no tokens");
+  } else if (arguments.npy.empty() && !arguments.json) {
+    tokenizer = tokenizer_for_pieces(arguments.model, checkpoint.causal_lm.config);
   }
   const Tensor<Scalar> logits =
       compute_logits(checkpoint.causal_lm, ids, arguments.chunk, arguments.no_cache);

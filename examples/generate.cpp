@@ -78,7 +78,13 @@ void add_options(examples::CommandLine& command_line, GenerateArguments& argumen
       "The text goes to standard output, UTF-8, one line break after it; all else to standard error.\n"
       "It ends at a token of eos_token_id, at a --stop text, after --max-new-tokens, or where the context "
       "is\n"
-      "full; which one is said. On Windows, say `chcp 65001` first, so that the console shows UTF-8.\n"
+      "full; which one is said.\n"
+      "Of Transformers' generation settings these exist, named alike: temperature, top_k, top_p, min_p,\n"
+      "repetition_penalty, no_repeat_ngram_size, max_new_tokens, and stop_strings as --stop; do_sample is\n"
+      "a temperature above 0. The others do not: beam search, typical_p, epsilon_cutoff, eta_cutoff,\n"
+      "min_new_tokens, suppressed or forced tokens and words; `inspect` says which of them a model asks "
+      "for.\n"
+      "On Windows, say `chcp 65001` first, so that the console shows UTF-8.\n"
       "Examples:\n"
       "  generate                                          the embedded model, greedy\n"
       "  generate --temperature 0.8 --top-p 0.9 --seed 7   drawn, and the same again with the same seed\n"
@@ -158,12 +164,13 @@ std::string rate_text(std::int64_t tokens, double seconds) {
   return text;
 }
 
-void report(const GenerationResult& result, bool greedy) {
+void report(const GenerationResult& result, bool greedy, bool seed_given) {
   std::cerr << "stopped: " << stop_text(result) << "\n"
             << "tokens: " << result.prompt_length << " in the prompt, " << result.ids.size() << " new\n"
             << "prefill: " << rate_text(result.prompt_length, result.prefill_seconds) << "\n"
-            << "decode steps: " << rate_text(result.steps, result.decode_seconds) << "\n"
-            << "seed: " << result.seed
+            << "decode steps: " << rate_text(result.steps, result.decode_seconds) << "\n";
+  if (greedy && !seed_given) return;  // a seed drawn for nothing tells nothing
+  std::cerr << "seed: " << result.seed
             << (greedy ? " (not used: greedy)" : " (with --seed it gives the same text again)") << "\n";
 }
 
@@ -216,7 +223,7 @@ int generate(int argc, char** argv) {
     std::cout << generator.new_text() << std::flush;
   }
   std::cout << std::endl;
-  report(generator.result(), config.sampling.temperature == 0);
+  report(generator.result(), config.sampling.temperature == 0, command_line.given("--seed"));
   return 0;
 }
 

@@ -2,6 +2,7 @@
 // told from the configuration and the headers of the files, before any number is loaded.
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 #include <map>
 
@@ -59,7 +60,7 @@ std::string padded_left(const std::string& text, std::size_t width) {
 }
 
 void print_line(const std::string& key, const std::string& value) {
-  std::cout << "  " << padded(key, 26) << value << "\n";
+  std::cout << "  " << padded(key, 25) << " " << value << "\n";
 }
 
 std::string id_text(glassbox::TokenId id) { return id < 0 ? "none" : std::to_string(id); }
@@ -112,9 +113,12 @@ void print_account(const glassbox::CheckpointReport& report) {
   for (const std::string& sentence : report.assumptions) std::cout << "  " << sentence << "\n";
   if (report.assumptions.empty()) std::cout << "  nothing\n";
   std::cout << "\nKeys that change nothing here\n";
+  std::string file;
   for (const glassbox::IgnoredKey& key : report.ignored_keys) {
+    if (key.file != file) std::cout << "  " << std::filesystem::path(key.file).filename().string() << ":\n";
+    file = key.file;
     const bool notable = key.reason == glassbox::unknown_key_reason || key.reason.starts_with("NOT");
-    print_line((notable ? "! " : "") + key.key, key.value + "  " + key.reason);
+    print_line((notable ? "! " : "  ") + key.key, key.value + "  " + key.reason);
   }
   if (report.ignored_keys.empty()) std::cout << "  none\n";
 }
@@ -204,7 +208,10 @@ ModuleRow print_modules(const glassbox::ModelConfig& config, const InspectArgume
     total.bytes += sum.bytes;
   }
   if (listed < config.num_hidden_layers) {
-    std::cout << "  model.layers.1 to model.layers." << config.num_hidden_layers - 1 << ": each the same\n";
+    const Index last = config.num_hidden_layers - 1;
+    std::cout << "  model.layers.1"
+              << (last == 1 ? ": the same\n"
+                            : " to model.layers." + std::to_string(last) + ": each the same\n");
   }
   total.parameters = glassbox::parameter_count(config);
   print_row(outer[1], with_bytes);
@@ -254,42 +261,104 @@ void print_weights_memory(const ModuleRow& total, const glassbox::StoredCheckpoi
     print_line("of these copied", bytes_text(copied) + ", since the file has them in another order or place");
 }
 
-// Sizes of what a run allocates. Every number is a product of sizes, written out beside it.
-void print_memory(const glassbox::ModelConfig& config, const InspectArguments& arguments, Index seq,
-                  const ModuleRow& total, const glassbox::StoredCheckpoint* checkpoint) {
+// Bytes of what a run allocates.
+struct MemorySizes {
+  std::uint64_t kv_cache = 0, kv_cache_token = 0, scores = 0, other_attention = 0, mlp = 0, logits = 0;
+};
+
+// Every size is a product of sizes, which print_memory writes out beside it. Throws FormatError where one is
+// beyond counting.
+MemorySizes memory_sizes(const glassbox::ModelConfig& config, const InspectArguments& arguments, Index seq) {
   const Index scalar_bytes = arguments.scalar == "double" ? 8 : 4;
   const Index batch = arguments.batch;
+  const Index layers = config.num_hidden_layers;
   const Index heads = config.num_attention_heads;
-  std::cout << "\nMemory (batch " << batch << ", context " << seq << ", arithmetic in " << arguments.scalar
-            << ")\n";
+  const Index kv_heads = config.num_key_value_heads;
+  const Index head_dim = config.head_dim;
+  MemorySizes sizes;
+  sizes.kv_cache_token = glassbox::size_of("KV cache", {2, layers, batch, kv_heads, head_dim, scalar_bytes});
+  sizes.kv_cache = glassbox::size_of("KV cache", {2, layers, batch, kv_heads, seq, head_dim, scalar_bytes});
+  sizes.scores = glassbox::size_of("scores", {3, batch, heads, seq, seq, scalar_bytes});
+  sizes.other_attention =
+      glassbox::size_of("query heads", {5, batch, seq, heads * head_dim, scalar_bytes}) +
+      glassbox::size_of("key and value heads", {5, batch, seq, kv_heads * head_dim, scalar_bytes}) +
+      glassbox::size_of("attn_output", {batch, seq, config.hidden_size, scalar_bytes});
+  sizes.mlp = glassbox::size_of("mlp", {4, batch, seq, config.intermediate_size, scalar_bytes});
+  sizes.logits = glassbox::size_of("logits", {batch, seq, config.vocab_size, scalar_bytes});
+  return sizes;
+}
+
+// Throws where print_memory could not count, so that no report breaks off in the middle.
+void check_countable(const glassbox::ModelConfig& config, const InspectArguments& arguments, Index seq) {
+  const std::uint64_t parameters = glassbox::parameter_count(config, arguments.model.model + ": ");
+  glassbox::size_of(arguments.model.model + ": weights", {Index(parameters), 4});
+  try {
+    memory_sizes(config, arguments, seq);
+  } catch (const glassbox::FormatError& error) {
+    glassbox::throw_error<glassbox::UsageError>(
+        "the memory for batch " + std::to_string(arguments.batch) + " and context " + std::to_string(seq) +
+        " cannot be counted: " + error.what() + "; give a smaller --batch or --context");
+  }
+}
+
+void print_memory(const glassbox::ModelConfig& config, const InspectArguments& arguments, Index seq,
+                  const ModuleRow& total, const glassbox::StoredCheckpoint* checkpoint) {
+  const std::string scalar_bytes = arguments.scalar == "double" ? "8" : "4";
+  const MemorySizes sizes = memory_sizes(config, arguments, seq);
+  std::cout << "\nMemory (batch " << arguments.batch << ", context " << seq << ", arithmetic in "
+            << arguments.scalar << ")\n";
   print_weights_memory(total, checkpoint);
-  print_line("KV cache, full",
-             bytes_text(glassbox::size_of(
-                 "KV cache", {2, config.num_hidden_layers, batch, config.num_key_value_heads, seq,
-                              config.head_dim, scalar_bytes})) +
-                 " = 2 * layers * batch * kv_heads * context * head_dim * " + std::to_string(scalar_bytes));
-  print_line(
-      "KV cache, each token",
-      bytes_text(glassbox::size_of("KV cache", {2, config.num_hidden_layers, batch,
-                                                config.num_key_value_heads, config.head_dim, scalar_bytes})));
+  print_line("KV cache, full", bytes_text(sizes.kv_cache) +
+                                   " = 2 * layers * batch * kv_heads * context * head_dim * " + scalar_bytes);
+  print_line("KV cache, each token", bytes_text(sizes.kv_cache_token));
   std::cout << "  One pass over the whole context at once, eager attention:\n";
   print_line("  scores of one layer",
-             bytes_text(glassbox::size_of("scores", {3, batch, heads, seq, seq, scalar_bytes})) +
-                 " = 3 (scores, masked_scores, attn_weights) * batch * heads * seq * seq * " +
-                 std::to_string(scalar_bytes));
-  const Index heads_width = heads * config.head_dim;
-  const Index kv_width = config.num_key_value_heads * config.head_dim;
-  const std::uint64_t others =
-      glassbox::size_of("heads", {5, batch, seq, heads_width, scalar_bytes}) +
-      glassbox::size_of("kv heads", {5, batch, seq, kv_width, scalar_bytes}) +
-      glassbox::size_of("attn_output", {batch, seq, config.hidden_size, scalar_bytes});
-  print_line("  other attention values", bytes_text(others) + ", the named values of Attention::forward");
+             bytes_text(sizes.scores) +
+                 " = 3 (scores, masked_scores, attn_weights) * batch * heads * seq * seq * " + scalar_bytes);
+  print_line("  other attention values",
+             bytes_text(sizes.other_attention) + ", the named values of Attention::forward");
   print_line("  feed-forward of a layer",
-             bytes_text(glassbox::size_of("mlp", {4, batch, seq, config.intermediate_size, scalar_bytes})) +
+             bytes_text(sizes.mlp) +
                  " = 4 (gate_proj, up_proj, activated, gated) * batch * seq * intermediate * " +
-                 std::to_string(scalar_bytes));
-  print_line("  logits, all positions",
-             bytes_text(glassbox::size_of("logits", {batch, seq, config.vocab_size, scalar_bytes})));
+                 scalar_bytes);
+  print_line("  logits, all positions", bytes_text(sizes.logits));
+}
+
+// How text becomes ids for this model, if it does. Returns what is wrong with the tokenizer's files; nothing
+// where there are none, since a model can do with ids.
+std::string print_tokenizer(const examples::ModelArguments& arguments, const glassbox::ModelConfig& config) {
+  std::cout << "\nTokenizer\n";
+  const std::filesystem::path file = examples::tokenizer_file(arguments);
+  const std::filesystem::path config_file = file.parent_path() / "tokenizer_config.json";
+  if (arguments.tokenizer.empty() && !glassbox::path_exists(file)) {
+    print_line("tokenizer.model", "none: ids only (walk and forward with --ids), or --tokenizer FILE");
+    if (glassbox::path_exists(file.parent_path() / "tokenizer.json"))
+      print_line("tokenizer.json", "of a kind that is not read");
+    return "";
+  }
+  print_line("tokenizer.model", file.string());
+  print_line("tokenizer_config.json",
+             glassbox::path_exists(config_file)
+                 ? config_file.string()
+                 : "none: the tokenizer's own begin token is put in front, no end token behind");
+  std::unique_ptr<glassbox::Tokenizer> tokenizer;
+  try {
+    tokenizer = examples::open_tokenizer(arguments, config);
+  } catch (const glassbox::Error& error) {
+    print_line("! vocabulary", error.what());
+    return error.what();
+  }
+  const Index without_piece = config.vocab_size - tokenizer->piece_count();
+  print_line("vocabulary",
+             std::to_string(tokenizer->piece_count()) + " pieces" +
+                 (without_piece == 0 ? ", one for each id of vocab_size"
+                                     : "; the last " + std::to_string(without_piece) + " of vocab_size " +
+                                           std::to_string(config.vocab_size) + " ids have none"));
+  if (tokenizer->bos_id() != config.bos_token_id) {
+    print_line("! begin token",
+               id_text(tokenizer->bos_id()) + ", but bos_token_id is " + id_text(config.bos_token_id));
+  }
+  return "";
 }
 
 int inspect(int argc, char** argv) {
@@ -300,6 +369,8 @@ int inspect(int argc, char** argv) {
   command_line.positional("MODEL", arguments.model.model,
                           "a Hugging Face folder, a config.json alone, or a llama2.c .bin file (default: the "
                           "embedded model)");
+  command_line.option("--tokenizer", arguments.model.tokenizer, "FILE",
+                      "a SentencePiece model file (default: tokenizer.model beside the model)");
   command_line.option("--context", arguments.context, "N",
                       "count memory for N positions (default: max_position_embeddings)");
   command_line.option("--batch", arguments.batch, "N", "count memory for N texts at once");
@@ -309,7 +380,8 @@ int inspect(int argc, char** argv) {
       "Nothing is loaded: a model of any size can be looked at, also one whose weights are not here.\n"
       "  inspect path/to/folder --context 4096 --batch 8\n"
       "  inspect path/to/config.json\n"
-      "Exit code 1 says that the model cannot be used as it is; the message says why.");
+      "Exit code 1 says that the model cannot be used as it is; the message says why. A configuration\n"
+      "that was named alone, and a model without a tokenizer, which takes ids, are no failures.");
   if (const std::optional<int> exit_code = command_line.parse(argc, argv)) return *exit_code;
   if (command_line.given("--context") && arguments.context < 1) {
     return command_line.wrong_use("--context must be at least 1");
@@ -319,10 +391,11 @@ int inspect(int argc, char** argv) {
   const glassbox::ModelDescription description = examples::open_config(arguments.model);
   const glassbox::ModelConfig& config = description.config;
   const Index seq = arguments.context == 0 ? config.max_position_embeddings : arguments.context;
+  check_countable(config, arguments, seq);
   std::cout << arguments.model.model << "\n";
   print_configuration(config, description.generation_config);
   std::cout << std::flush;  // what is known stands there, should the files be damaged
-  std::string no_weights;
+  std::string no_weights, problem;
   const std::unique_ptr<glassbox::StoredCheckpoint> checkpoint =
       examples::open_weights(arguments.model, no_weights);
   print_account(checkpoint != nullptr ? checkpoint->report : description.report);
@@ -330,7 +403,9 @@ int inspect(int argc, char** argv) {
   const glassbox::CheckpointReport& report = checkpoint != nullptr ? checkpoint->report : description.report;
   print_line("format", report.format);
   for (const std::string& file : report.files) print_line("read", file);
-  if (checkpoint == nullptr) print_line("weights", no_weights);
+  if (checkpoint == nullptr) print_line("weights", no_weights.empty() ? "configuration only" : "! none here");
+  problem = print_tokenizer(arguments.model, config);
+  if (!no_weights.empty()) problem = no_weights;  // the worse of two
 
   std::map<std::string, std::uint64_t> stored_bytes;
   for (const glassbox::ReportedTensor& tensor : report.tensors) {
@@ -343,6 +418,8 @@ int inspect(int argc, char** argv) {
     std::cout << "\nNote: the model knows only " << config.max_position_embeddings
               << " positions (max_position_embeddings): longer texts are refused.\n";
   }
+  std::cout << std::flush;
+  if (!problem.empty()) glassbox::throw_error<glassbox::FormatError>(problem);
   return 0;
 }
 

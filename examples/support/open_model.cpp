@@ -42,13 +42,11 @@ std::unique_ptr<glassbox::StoredCheckpoint> open_weights(const ModelArguments& a
                                                          std::string& reason) {
   const std::filesystem::path path = arguments.model;
   if (glassbox::is_folder(path) && !glassbox::has_safetensors(path)) {
-    const std::string advice = glassbox::folder_advice(path);
-    reason = "no weights here (model.safetensors or model.safetensors.index.json)";
-    if (!advice.empty()) reason += ": " + advice;
+    reason = glassbox::no_weights_text(path);
     return nullptr;
   }
   if (!glassbox::is_folder(path) && path.extension() == ".json") {
-    reason = "no weights: only a configuration was named";
+    reason.clear();
     return nullptr;
   }
   return std::make_unique<glassbox::StoredCheckpoint>(glassbox::open_checkpoint(path));
@@ -71,7 +69,8 @@ std::unique_ptr<glassbox::Tokenizer> open_tokenizer(const ModelArguments& argume
         (fast_only && arguments.tokenizer.empty()
              ? " (tokenizer.json beside it is of a kind that is not read)"
              : "") +
-        ": name a SentencePiece model file with --tokenizer FILE, or give ids instead of text");
+        ": name a SentencePiece model file with --tokenizer FILE, or give ids to walk or forward "
+        "with --ids");
   }
   const std::filesystem::path config_file = file.parent_path() / "tokenizer_config.json";
   glassbox::TokenizerConfig tokenizer_config;

@@ -40,8 +40,8 @@ glassbox::Checkpoint<double> open_model(const ModelArguments& arguments);
 // What the model is, from its configuration alone.
 glassbox::ModelDescription open_config(const ModelArguments& arguments);
 
-// Every tensor checked against the configuration, none loaded. A null pointer where there is a configuration
-// but no weights of the kind that is read; `reason` then says so.
+// Every tensor checked against the configuration, none loaded. A null pointer where there are no weights:
+// `reason` says what the folder lacks, and is empty where only a config.json was named.
 std::unique_ptr<glassbox::StoredCheckpoint> open_weights(const ModelArguments& arguments,
                                                          std::string& reason);
 

@@ -15,6 +15,7 @@ using test_support::TemporaryFolder;
 ModelConfig model_config() {
   ModelConfig config;
   config.vocab_size = 32;
+  config.bos_token_id = 1;
   config.eos_token_id = {2};
   return config;
 }
@@ -47,8 +48,8 @@ TEST(GenerationConfigJson, GreedyWithoutDoSample) {
   EXPECT_EQ(loaded.generation_config.sampling.temperature, 0.0);
   EXPECT_EQ(loaded.generation_config.sampling.top_k, 0);
   EXPECT_EQ(loaded.generation_config.max_new_tokens, GenerationConfig().max_new_tokens);
-  EXPECT_EQ(loaded.assumptions,
-            (std::vector<std::string>{"do_sample = false: greedy", "eos_token_id as in config.json"}));
+  EXPECT_EQ(loaded.assumptions, (std::vector<std::string>{"has no do_sample, so greedy",
+                                                          "has no eos_token_id, so that of config.json"}));
   const LoadedGenerationConfig off = read_text(
       "{\"do_sample\": false, \"temperature\": 0.6, \"top_p\": 0.9, \"top_k\": 5, \"min_p\": 0.1, "
       "\"repetition_penalty\": 1.2, \"no_repeat_ngram_size\": 3, \"eos_token_id\": 2}");
@@ -86,9 +87,9 @@ TEST(GenerationConfigJson, DefaultsOfSampling) {
   EXPECT_EQ(loaded.generation_config.sampling.top_k, 50);
   EXPECT_EQ(loaded.generation_config.sampling.top_p, 1.0);
   EXPECT_EQ(loaded.generation_config.stop_strings, (std::vector<std::string>{"x"}));
-  EXPECT_EQ(loaded.assumptions,
-            (std::vector<std::string>{"temperature = 1 (do_sample is true)", "top_k = 50 (do_sample is true)",
-                                      "eos_token_id as in config.json"}));
+  EXPECT_EQ(loaded.assumptions, (std::vector<std::string>{"has no temperature, so 1 (do_sample is true)",
+                                                          "has no top_k, so 50 (do_sample is true)",
+                                                          "has no eos_token_id, so that of config.json"}));
 }
 
 // V24: this file wins over config.json, null and [] included.
@@ -101,6 +102,14 @@ TEST(GenerationConfigJson, EndTokens) {
   EXPECT_EQ(read_text("{}").generation_config.eos_token_id, (std::vector<TokenId>{2}));
 }
 
+TEST(GenerationConfigJson, ABeginTokenOtherThanTheConfigurations) {
+  EXPECT_EQ(ignored(read_text("{\"bos_token_id\": 0}")),
+            (std::vector<std::string>{"bos_token_id: NOT HONOURED: it is 1 by config.json, and the tokenizer "
+                                      "says what begins a text"}));
+  EXPECT_TRUE(ignored(read_text("{\"bos_token_id\": 1}")).empty());
+  EXPECT_TRUE(ignored(read_text("{\"bos_token_id\": null}")).empty());
+}
+
 TEST(GenerationConfigJson, EveryKeyIsUsedOrListed) {
   EXPECT_EQ(
       ignored(read_text("{\"bos_token_id\": 1, \"max_length\": 4096, \"num_beams\": 1, \"typical_p\": 1.0, "
@@ -109,7 +118,6 @@ TEST(GenerationConfigJson, EveryKeyIsUsedOrListed) {
           "num_beams: has the value that changes nothing",
           "penalty_alpha: has the value that changes nothing",
           "typical_p: has the value that changes nothing",
-          "bos_token_id: config.json and the tokenizer say it",
           "max_length: counts the prompt too; the context of the model is the limit here",
           "mine: unknown to this library"}));
   for (const KeyReason& other : other_generation_keys) {
@@ -121,15 +129,15 @@ TEST(GenerationConfigJson, EveryKeyIsUsedOrListed) {
 
 TEST(GenerationConfigJson, WrongValues) {
   EXPECT_EQ(error_of("{\"temperature\": -0.5}"),
-            "\"temperature\" is -0.5, expected 0 (greedy) or a number from 1e-20 to 1e20");
+            "\"temperature\" is -0.5, expected 0 (greedy) or a number from 1e-5 to 1e5");
   EXPECT_EQ(error_of("{\"temperature\": \"0.5\"}"),
-            "\"temperature\" is \"0.5\", expected 0 (greedy) or a number from 1e-20 to 1e20");
+            "\"temperature\" is \"0.5\", expected 0 (greedy) or a number from 1e-5 to 1e5");
   EXPECT_EQ(error_of("{\"top_p\": 1.5}"), "\"top_p\" is 1.5, expected a number from 0 to 1 (off)");
   EXPECT_EQ(error_of("{\"min_p\": -0.1}"), "\"min_p\" is -0.1, expected a number from 0 (off) to 1");
   EXPECT_EQ(error_of("{\"top_k\": 1.5}"),
             "\"top_k\" is 1.5, expected a whole number from 0 to 1000000000000000000");
   EXPECT_EQ(error_of("{\"repetition_penalty\": 0}"),
-            "\"repetition_penalty\" is 0, expected a number from 1e-20 to 1e20, 1 is off");
+            "\"repetition_penalty\" is 0, expected a number from 1e-3 to 1e3, 1 is off");
   EXPECT_EQ(error_of("{\"no_repeat_ngram_size\": -1}"),
             "\"no_repeat_ngram_size\" is -1, expected a whole number from 0 to 1000000000000000000");
   EXPECT_EQ(error_of("{\"max_new_tokens\": 0}"),

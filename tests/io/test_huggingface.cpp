@@ -291,7 +291,8 @@ TEST_F(HuggingFace, GenerationConfigBesideIt) {
   EXPECT_EQ(checkpoint.config.eos_token_id, (std::vector<TokenId>{2}));
   EXPECT_EQ(checkpoint.generation_config.eos_token_id, (std::vector<TokenId>{2, 7}));
   EXPECT_EQ(checkpoint.report.files[1], folder_.file("generation_config.json"));
-  EXPECT_EQ(checkpoint.report.assumptions.back(), "generation_config.json: top_k = 50 (do_sample is true)");
+  EXPECT_EQ(checkpoint.report.assumptions.back(),
+            "generation_config.json: has no top_k, so 50 (do_sample is true)");
   EXPECT_EQ(checkpoint.report.ignored_keys.back().key, "zzz");
   EXPECT_EQ(checkpoint.report.ignored_keys.back().file, folder_.file("generation_config.json"));
 }

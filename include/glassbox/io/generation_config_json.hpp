@@ -45,15 +45,14 @@ inline constexpr std::array<KeyReason, 22> other_generation_keys{{
     {"typical_p", "1"},
 }};
 
-inline constexpr std::array<KeyReason, 9> harmless_generation_keys{{
+inline constexpr std::array<KeyReason, 8> harmless_generation_keys{{
     {"_from_model_config", "where the file came from"},
-    {"bos_token_id", "config.json and the tokenizer say it"},
     {"early_stopping", "only for beam search"},
     {"length_penalty", "only for beam search"},
     {"max_length", "counts the prompt too; the context of the model is the limit here"},
     {"pad_token_id", "config.json says it"},
     {"return_dict_in_generate", "what Python returns"},
-    {"transformers_version", "where the file came from"},
+    {"transformers_version", "where the checkpoint came from"},
     {"use_cache", "how to compute, not what"},
 }};
 
@@ -66,6 +65,7 @@ class GenerationConfigReader {
     read_sampling();
     read_limits();
     read_eos();
+    compare_bos();
     list_ignored();
     return std::move(result_);
   }
@@ -113,12 +113,12 @@ class GenerationConfigReader {
     sampling.top_k = top_k;
     sampling.top_p = top_p;
     sampling.min_p = min_p;
-    if (object_.is_absent_or_null("temperature")) assume("temperature = 1 (do_sample is true)");
-    if (object_.is_absent_or_null("top_k")) assume("top_k = 50 (do_sample is true)");
+    if (object_.is_absent_or_null("temperature")) assume("has no temperature, so 1 (do_sample is true)");
+    if (object_.is_absent_or_null("top_k")) assume("has no top_k, so 50 (do_sample is true)");
   }
 
   void assume_greedy() {
-    if (object_.is_absent_or_null("do_sample")) assume("do_sample = false: greedy");
+    if (object_.is_absent_or_null("do_sample")) assume("has no do_sample, so greedy");
     for (const char* key : {"temperature", "top_k", "top_p", "min_p"}) {
       if (!object_.is_absent_or_null(key)) ignore(key, "only with do_sample true");
     }
@@ -143,10 +143,20 @@ class GenerationConfigReader {
   void read_eos() {
     if (object_.is_absent("eos_token_id")) {
       result_.generation_config.eos_token_id = config_.eos_token_id;
-      assume("eos_token_id as in config.json");
+      assume("has no eos_token_id, so that of config.json");
       return;
     }
     result_.generation_config.eos_token_id = read_id_list(object_, "eos_token_id", config_.vocab_size);
+  }
+
+  // What begins a text is the tokenizer's choice. The same id as in config.json confirms it; another one is
+  // told.
+  void compare_bos() {
+    if (object_.is_absent_or_null("bos_token_id")) return;
+    if (*object_.find("bos_token_id") == Json(config_.bos_token_id)) return;
+    const std::string id = config_.bos_token_id < 0 ? "none" : std::to_string(config_.bos_token_id);
+    ignore("bos_token_id",
+           "NOT HONOURED: it is " + id + " by config.json, and the tokenizer says what begins a text");
   }
 
   void list_ignored() {

@@ -211,6 +211,13 @@ inline bool has_safetensors(const std::filesystem::path& folder) {
   return path_exists(folder / "model.safetensors") || path_exists(folder / "model.safetensors.index.json");
 }
 
+// What is wrong with a folder that has no weights of that kind, with advice where there is some.
+inline std::string no_weights_text(const std::filesystem::path& folder) {
+  const std::string advice = folder_advice(folder);
+  return folder.string() + ": has neither model.safetensors nor model.safetensors.index.json" +
+         (advice.empty() ? "" : ": " + advice);
+}
+
 // config.json and, beside it, generation_config.json where there is one. No weights are needed.
 inline ModelDescription describe_config_json(const std::filesystem::path& config_path) {
   LoadedConfig loaded = read_config_json(config_path);
@@ -249,11 +256,7 @@ inline std::filesystem::path config_json_of(const std::filesystem::path& folder)
 // A folder with its weights checked and borrowed from its files.
 inline StoredCheckpoint open_huggingface_folder(const std::filesystem::path& folder) {
   ModelDescription description = describe_config_json(config_json_of(folder));
-  if (!has_safetensors(folder)) {
-    const std::string advice = folder_advice(folder);
-    throw_error<FormatError>(folder.string() + ": has neither model.safetensors nor " +
-                             "model.safetensors.index.json" + (advice.empty() ? "" : ": " + advice));
-  }
+  if (!has_safetensors(folder)) throw_error<FormatError>(no_weights_text(folder));
   StoredCheckpoint checkpoint;
   checkpoint.config = description.config;
   checkpoint.generation_config = description.generation_config;
