@@ -4,9 +4,9 @@
 // the model their numbers; on the way back it puts the pieces' texts together again.
 //
 // Breakpoints worth setting:
-//   break glassbox::SentencePieceTokenizer::encode      text in, ids out (`finish` shows them)
+//   break print_pieces                                  `next` over encode, then `print ids`
 //   break glassbox::Tokenizer::add_special_tokens       where the begin token comes from
-//   break glassbox::StreamingDecoder::push              one id at a time back to text
+//   break glassbox::StreamingDecoder::push              ids back to text: all of a text, then one at a time
 #include <iostream>
 
 #include "support/lesson.hpp"
@@ -31,12 +31,12 @@ void print_pieces(const Tokenizer& tokenizer, const std::string& text) {
 
 void show(const examples::Lesson& lesson) {
   const Tokenizer& tokenizer = *lesson.tokenizer;
-  std::cout << "The vocabulary has " << tokenizer.piece_count()
-            << " pieces. The sign \xE2\x96\x81 stands for "
-            << "a space, so that a piece knows whether\na word begins with it.\n\n";
+  examples::say("The vocabulary has " + std::to_string(tokenizer.piece_count()) +
+                " pieces. The sign \xE2\x96\x81 stands for a space: so a piece knows if it begins a word.");
   print_pieces(tokenizer, lesson.text);
   examples::say(
-      "Words that are no piece are spelled with smaller ones, unknown characters with their bytes:");
+      "Words that are no piece are spelled with smaller ones; the Chinese word below is one, the character "
+      "after it is none and is spelled with its bytes:");
   print_pieces(tokenizer, "unhappily");
   print_pieces(tokenizer, "从前");              // "Once upon a time"
   print_pieces(tokenizer, "\xF0\x9F\xA6\x99");  // a llama

@@ -41,7 +41,7 @@ void show(const examples::Lesson& lesson) {
                     examples::number_text(root_mean_square(plain_output, position), 3),
                     examples::number_text(root_mean_square(input_layernorm_output, position), 3)});
   }
-  std::cout << examples::table_text(rows);
+  std::cout << examples::table_text(rows) << "\n";
 
   examples::say("And a vector ten times as long comes out the same, but for eps inside the root:");
   Tensor<float> longer = residual;

@@ -5,7 +5,7 @@
 //
 // Breakpoints worth setting:
 //   break glassbox::position_ids_from_mask
-//   break glassbox::make_causal_mask                    `print past` is the length of the cache
+//   break glassbox::make_causal_mask                    `next` to `print past`: the length of the cache
 //   break glassbox::make_additive_mask<float>
 #include <iostream>
 

@@ -1,5 +1,4 @@
-// You are here: text -> ids -> vectors -> norm -> query, key, value -> rotation -> [attention] -> ... -> next
-// token
+// You are here: text -> ids -> vectors -> norm -> query, key, value -> rotation -> [attention] -> next token
 //
 // The only place where tokens meet. Every query is compared with every key (scores), the future is forbidden
 // (mask), scores become shares (softmax), and with these shares each token takes a mean of the values

@@ -1,12 +1,11 @@
-// You are here: text -> ids -> vectors -> norm -> query, key, value -> [cache] -> attention -> ... -> next
-// token
+// You are here: text -> ids -> vectors -> norm -> query, key, value -> [cache] -> attention -> next token
 //
 // Keys and values of earlier tokens never change, since no token looks ahead. So they are kept, and a new
 // token computes only its own. The same text by both ways, with equal results.
 //
 // Breakpoints worth setting:
-//   break glassbox::LayerKVCache<float>::append         `print key_states`, then `finish` and `print
-//   cache.keys` break glassbox::Attention<float>::forward
+//   break glassbox::LayerKVCache<float>::append         `print key_states`; `finish`, then `print cache.keys`
+//   break glassbox::Attention<float>::forward           the cache comes in as an argument and grows
 #include <iostream>
 
 #include "support/lesson.hpp"
@@ -33,7 +32,7 @@ Tensor<float> attend(const examples::Lesson& lesson, Index begin, Index end, Lay
 void show(const examples::Lesson& lesson) {
   const Index seq = static_cast<Index>(lesson.ids.size());
   std::vector<std::vector<std::string>> rows{
-      {"token", "fed: all", "fed: new", "cached_keys", "bytes", "difference"}};
+      {"token", "fed: all", "fed: new", "cached_keys", "bytes (both)", "difference"}};
   LayerKVCache<float> kept;
   for (Index length = 1; length <= seq; ++length) {
     LayerKVCache<float> empty;
@@ -44,11 +43,12 @@ void show(const examples::Lesson& lesson) {
     rows.push_back({examples::label_text(lesson.pieces[static_cast<std::size_t>(length - 1)]),
                     std::to_string(length), "1", shape_string(kept.keys),
                     std::to_string(numbers * static_cast<Index>(sizeof(float))),
-                    examples::number_text(static_cast<double>(difference), 4)});
+                    difference < 1e-6f ? "< 1e-6" : std::to_string(difference)});
   }
   examples::say(
       "Layer 0, a token more in each line: once all tokens are fed again, once only the new one and the "
-      "rest comes from the cache. The difference is the largest between the two attn_output:");
+      "rest comes from the cache. The difference is the largest between the two attn_output (< 1e-6: "
+      "none but perhaps in the last bits):");
   std::cout << examples::table_text(rows) << "\n";
   examples::say("What is in the cache in the end: keys after the rotation, values as v_proj made them.");
   examples::print_tensor("cached_keys", kept.keys, examples::with_tokens(lesson.pieces));

@@ -4,8 +4,8 @@
 // opens (gate) and what it would let through (up); the product is written back to the width of the stream.
 //
 // Breakpoints worth setting:
-//   break glassbox::MLP<float>::forward
-//   break glassbox::silu<float>
+//   break glassbox::silu<float>                         `print x`: gate_proj; `finish`: activated
+//   break glassbox::multiply_elementwise<float>         the gate and what it lets through
 #include <algorithm>
 #include <cmath>
 #include <iostream>

@@ -50,6 +50,8 @@ To stand inside a stage, in a debugger:
   (gdb) run
   (gdb) up
   (gdb) print scores
+
+Exit codes: 0 done, 1 failed (also: a layer, stage or id that this model does not have), 2 wrong use.
 )";
 
 struct Arguments {
@@ -196,9 +198,9 @@ void print_comparison(Index tokens, bool ended, const glassbox::ModelConfig& con
   std::cout << examples::table_text(rows) << "\n";
 }
 
-void print_text(const Arguments& arguments, const glassbox::GenerationResult& result,
+void print_text(const glassbox::GenerationResult& result, const glassbox::Tokenizer* tokenizer,
                 const std::vector<std::string>& pieces, const std::string& newest, bool ended) {
-  if (arguments.ids.empty()) {
+  if (tokenizer != nullptr) {
     std::cout << "The text so far: " << result.prompt_text << "|" << result.text << "\n";
   } else {
     std::cout << "The ids so far:";
@@ -264,7 +266,29 @@ void take_walk(const Arguments& arguments, const glassbox::Checkpoint<float>& ch
   if (!everything) return;
   std::cout << printer.heading("What the two passes did") << "\n\n";
   print_comparison(static_cast<Index>(ids.size()), ended, checkpoint.causal_lm.config);
-  print_text(arguments, generator.result(), pieces, piece_of(tokenizer, generator.token()), ended);
+  print_text(generator.result(), tokenizer, pieces, piece_of(tokenizer, generator.token()), ended);
+}
+
+// The ids that the user gave, before anything is printed.
+void check_ids(const std::vector<std::int64_t>& ids, Index vocab_size) {
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] >= 0 && ids[i] < vocab_size) continue;
+    glassbox::throw_error<glassbox::UsageError>(
+        "--ids: id " + std::to_string(ids[i]) + " at place " + std::to_string(i + 1) + " is not in 0.." +
+        std::to_string(vocab_size - 1) + " (the model has a vocabulary of " + std::to_string(vocab_size) +
+        ")");
+  }
+}
+
+// Ids can be walked without a tokenizer: one that was not asked for may be absent, or of a kind not read.
+std::unique_ptr<glassbox::Tokenizer> tokenizer_for_ids(const examples::ModelArguments& arguments,
+                                                       const glassbox::ModelConfig& config) {
+  if (!arguments.tokenizer.empty()) return examples::open_tokenizer(arguments, config);
+  try {
+    return examples::open_tokenizer(arguments, config);
+  } catch (const glassbox::Error&) {
+    return nullptr;
+  }
 }
 
 int walk(int argc, char** argv) {
@@ -280,20 +304,26 @@ int walk(int argc, char** argv) {
   command_line.flag("--full", arguments.full, "whole tensors instead of their corners");
   command_line.footer(footer);
   if (const std::optional<int> exit_code = command_line.parse(argc, argv)) return *exit_code;
+  if (command_line.given("--stage") && arguments.stage.empty())
+    return command_line.wrong_use("--stage: the name is empty");
   if (!arguments.stage.empty() && glassbox::find_stage(arguments.stage) == nullptr)
     return command_line.wrong_use("--stage: " + examples::unknown_stage_text(arguments.stage));
   if (command_line.given("--ids") && command_line.given("--prompt"))
     return command_line.wrong_use("--ids and --prompt: give one of them");
+  if (arguments.layer < 0)
+    return command_line.wrong_use("--layer " + std::to_string(arguments.layer) +
+                                  ": layers are counted from 0");
 
   const glassbox::Checkpoint<float> checkpoint = examples::open_model<float>(arguments.model);
   const glassbox::ModelConfig& config = checkpoint.causal_lm.config;
-  if (arguments.layer < 0 || arguments.layer >= config.num_hidden_layers) {
-    return command_line.wrong_use("--layer " + std::to_string(arguments.layer) +
-                                  ": the model has layers 0 to " +
-                                  std::to_string(config.num_hidden_layers - 1));
+  if (arguments.layer >= config.num_hidden_layers) {
+    glassbox::throw_error<glassbox::UsageError>("--layer " + std::to_string(arguments.layer) +
+                                                ": the model has layers 0 to " +
+                                                std::to_string(config.num_hidden_layers - 1));
   }
   if (command_line.given("--ids")) {
-    take_walk(arguments, checkpoint, nullptr, arguments.ids);
+    check_ids(arguments.ids, config.vocab_size);
+    take_walk(arguments, checkpoint, tokenizer_for_ids(arguments.model, config).get(), arguments.ids);
     return 0;
   }
   const std::unique_ptr<glassbox::Tokenizer> tokenizer = examples::open_tokenizer(arguments.model, config);

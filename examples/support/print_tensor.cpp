@@ -83,7 +83,7 @@ std::string axis_label(const Axis& axis, Index i, const PrintOptions& options) {
   const Index count = static_cast<Index>(tokens.size());
   const bool keys = std::strcmp(axis.name, "key") == 0;
   const bool newest = std::strcmp(axis.name, "seq") == 0 || std::strcmp(axis.name, "query") == 0;
-  if (newest && axis.size == 1 && options.fed > 1) return "(all)";
+  if (std::strcmp(axis.name, "query") == 0 && axis.size == 1 && options.fed > 1) return "(all)";
   const Index token = keys ? i : count - axis.size + i;
   if ((keys || newest) && token >= 0 && token < count) {
     return label_text(tokens[static_cast<std::size_t>(token)]);
@@ -218,10 +218,16 @@ std::string values_text(const AnyTensor& tensor, const PrintOptions& options) {
   if (tensor.rows() == 0 || tensor.columns() == 0) return options.indent + "(no numbers)\n";
   const Index matrices = tensor.rows() / tensor.rows_per_matrix();
   const Index heads = tensor.rank() == 4 ? tensor.axes[1].size : 1;
+  const Index texts = tensor.rank() >= 3 ? matrices / heads : 1;
+  const bool of_texts = texts > 1 && std::strcmp(tensor.axes[0].name, "batch") == 0;
   std::string text;
   for (Index matrix = 0; matrix < matrices; ++matrix) {
     const Index wanted = tensor.rank() < 3 ? 0 : options.batch * heads + (std::min)(options.head, heads - 1);
     if (!options.full && matrix != wanted) continue;
+    if (of_texts && (!options.full || matrix % heads == 0)) {
+      const std::string others = options.full ? "" : "  (" + std::to_string(texts - 1) + " more)";
+      text += options.indent + "text " + std::to_string(matrix / heads) + others + "\n";
+    }
     if (tensor.rank() == 4 && heads > 1) {
       const std::string others = options.full ? "" : "  (" + std::to_string(heads - 1) + " more)";
       text += options.indent + tensor.axes[1].name + " " + std::to_string(matrix % heads) + others + "\n";
@@ -299,10 +305,10 @@ std::vector<std::string> label_texts(const std::vector<std::string>& pieces) {
 
 std::string bytes_text(Index bytes) {
   const double count = static_cast<double>(bytes);
-  if (bytes < 1000) return std::to_string(bytes) + " bytes";
-  if (bytes < 1000000) return number_text(count / 1e3, 1) + " kB";
-  if (bytes < 1000000000) return number_text(count / 1e6, 1) + " MB";
-  return number_text(count / 1e9, 1) + " GB";
+  if (bytes < 1 << 10) return std::to_string(bytes) + " bytes";
+  if (bytes < 1 << 20) return number_text(count / (1 << 10), 1) + " KiB";
+  if (bytes < 1 << 30) return number_text(count / (1 << 20), 1) + " MiB";
+  return number_text(count / (1 << 30), 1) + " GiB";
 }
 
 }  // namespace examples

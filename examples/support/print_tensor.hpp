@@ -53,8 +53,7 @@ Statistics statistics(const AnyTensor& tensor);
 struct PrintOptions {
   // All tokens so far. They label an axis "key", and the last of them an axis "seq" or "query".
   std::vector<std::string> tokens;
-  glassbox::Index fed =
-      0;  // so many of them are new: an axis "query" of 1 may be shared by all; 0: not known
+  glassbox::Index fed = 0;          // so many are new: an axis "query" of 1 may be for all; 0: not known
   glassbox::Index batch = 0;        // which of the texts is shown
   glassbox::Index head = 0;         // which matrix of [batch, head, ., .] is shown
   glassbox::Index max_rows = 7;     // of more rows the first and the last are shown
@@ -87,7 +86,7 @@ std::string label_text(const std::string& piece);
 std::string in_quotes(const std::string& piece);  // the label in quotation marks
 std::vector<std::string> label_texts(const std::vector<std::string>& pieces);
 
-// "1.4 kB", "2.0 MB"
+// "1.4 KiB", "2.0 MiB"
 std::string bytes_text(glassbox::Index bytes);
 
 }  // namespace examples

@@ -24,6 +24,9 @@ using glassbox::StageRow;
 
 constexpr int line_width = 100;
 constexpr std::size_t likeliest_shown = 6;
+constexpr const char* other_layers_legend =
+    "Of the newest token: the size of its stream (root mean square) before and after the layer, and which "
+    "token it looks at most (its share, the mean over the heads).";
 constexpr char unbreakable = '\x01';  // a space where wrapped_text must not break the line
 
 // Where a new part of the model begins, and what it is called there.
@@ -100,12 +103,11 @@ std::vector<std::string> split_at_commas(const std::string& text) {
   return parts;
 }
 
-double root_mean_square(const AnyTensor& tensor) {
+// Of the newest token's vector.
+double newest_root_mean_square(const AnyTensor& tensor) {
   double sum = 0;
-  for (Index row = 0; row < tensor.rows(); ++row) {
-    for (Index i = 0; i < tensor.columns(); ++i) sum += tensor.value(row, i) * tensor.value(row, i);
-  }
-  return std::sqrt(sum / static_cast<double>((std::max)(Index{1}, tensor.rows() * tensor.columns())));
+  for (const double number : last_row(tensor)) sum += number * number;
+  return std::sqrt(sum / static_cast<double>((std::max)(Index{1}, tensor.columns())));
 }
 
 bool over_vocabulary(const AnyTensor& tensor) {
@@ -142,18 +144,20 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string unknown_stage_text(const std::string& name) {
-  std::string near;
-  std::string all;
+  std::vector<std::string> near;
   for (const StageRow& row : glassbox::stage_table) {
     const std::string_view known = row.name;
+    if (std::strstr(row.when, "this version does not") != nullptr) continue;
     const bool contained = name.size() >= 3 && (known.find(name) != std::string_view::npos ||
                                                 name.find(known) != std::string_view::npos);
     const bool close = edit_distance(known, name) <= (std::min)(std::size_t{3}, name.size() / 3);
-    if (contained || close) near += (near.empty() ? "" : ", ") + std::string(known);
-    all += (all.empty() ? "" : ", ") + std::string(known);
+    if (contained || close) near.push_back(row.name);
   }
-  const std::string beginning = "no stage is called \"" + name + "\"";
-  return beginning + (near.empty() ? "; the stages are " + all : "; near it are " + near);
+  std::string text = "no stage is called \"" + name + "\"; ";
+  if (near.empty()) return text + "without --stage every stage is shown by its name";
+  text += near.size() == 1 ? "near it is " : "near it are ";
+  for (std::size_t i = 0; i < near.size(); ++i) text += (i == 0 ? "" : ", ") + near[i];
+  return text;
 }
 
 bool colours_wanted() {
@@ -237,8 +241,12 @@ void StagePrinter::show(StageRecord& record) {
     if (summarising_) std::cout << "\n";
     summarising_ = false;
     if (everything) print_section(name, record.layer);
-    const bool unchanged = everything && print_unchanged(name, tensor);
-    if (!unchanged) print_stage(record, tensor, row);
+    if (everything && is_unchanged(name, tensor)) {  // one line is enough
+      std::cout << emphasis(name) << "  " << tensor.shape() << "  " << tensor.dtype
+                << "   the same numbers as " << previous_choosing_ << ": this filter is off\n\n";
+    } else {
+      print_stage(record, tensor, row);
+    }
     ++shown_;
   }
   remember(name, tensor, row);
@@ -260,6 +268,10 @@ void StagePrinter::print_stage(const StageRecord& record, const AnyTensor& tenso
   } else {
     print_difference(row.name, tensor);
   }
+  if (is_unchanged(row.name, tensor))
+    std::cout << "  Here it has the same numbers as " << previous_choosing_ << ": this filter is off.\n";
+  if (std::strcmp(row.name, "coin") == 0 && one_candidate_left())
+    std::cout << "  Here one token alone is left, as always at temperature 0: the coin decides nothing.\n";
   std::cout << "  " << statistics_text(tensor) << "\n";
   print_values(tensor);
   std::cout << "\n";
@@ -330,6 +342,19 @@ void StagePrinter::print_difference(const std::string& name, const AnyTensor& te
   if (!text.empty()) std::cout << wrapped_text(text, "  ");
 }
 
+// The largest of the last row, with their tokens.
+void StagePrinter::print_largest(const AnyTensor& tensor) const {
+  const std::vector<double> numbers = last_row(tensor);
+  std::vector<std::string> pieces{"largest"};
+  std::vector<std::string> values{""};
+  for (const std::size_t id : largest(numbers, likeliest_shown)) {
+    if (numbers[id] == 0) continue;  // a probability of a token that was filtered out
+    pieces.push_back(label_text(options_.piece(static_cast<glassbox::TokenId>(id))));
+    values.push_back(number_text(numbers[id], 3));
+  }
+  std::cout << table_text({pieces, values}, "    ");
+}
+
 // Of numbers over the vocabulary the largest, since a corner of them says nothing.
 void StagePrinter::print_values(const AnyTensor& tensor) const {
   if (tensor.rank() == 1 && tensor.columns() == 1) {
@@ -338,17 +363,9 @@ void StagePrinter::print_values(const AnyTensor& tensor) const {
     std::cout << "    the token " << in_quotes(piece) << "\n";
     return;
   }
-  if (over_vocabulary(tensor) && !options_.full) {
-    const std::vector<double> numbers = last_row(tensor);
-    std::vector<std::string> pieces{"largest"};
-    std::vector<std::string> values{""};
-    for (const std::size_t id : largest(numbers, likeliest_shown)) {
-      if (numbers[id] == 0) continue;  // a probability of a token that was filtered out
-      pieces.push_back(label_text(options_.piece(static_cast<glassbox::TokenId>(id))));
-      values.push_back(number_text(numbers[id], 3));
-    }
-    std::cout << table_text({pieces, values}, "    ");
-    return;
+  if (over_vocabulary(tensor)) {
+    print_largest(tensor);
+    if (!options_.full) return;
   }
   PrintOptions options;
   options.tokens = tokens_;
@@ -357,19 +374,23 @@ void StagePrinter::print_values(const AnyTensor& tensor) const {
   std::cout << values_text(tensor, options);
 }
 
-// A filter that is off passes its input on: one line is enough.
-bool StagePrinter::print_unchanged(const std::string& name, const AnyTensor& tensor) const {
+// A filter that is off passes its input on.
+bool StagePrinter::is_unchanged(const std::string& name, const AnyTensor& tensor) const {
   if (!over_vocabulary(tensor) || name == "logits") return false;
   const std::map<std::string, Seen>::const_iterator previous = this_pass_.find(previous_choosing_);
-  if (previous == this_pass_.end() || previous->second.values != last_row(tensor)) return false;
-  std::cout << emphasis(name) << "  " << tensor.shape() << "  " << tensor.dtype << "   the same numbers as "
-            << previous_choosing_ << ": this filter is off\n\n";
-  return true;
+  return previous != this_pass_.end() && previous->second.values == last_row(tensor);
+}
+
+bool StagePrinter::one_candidate_left() const {
+  const std::map<std::string, Seen>::const_iterator seen = this_pass_.find("probabilities");
+  if (seen == this_pass_.end()) return false;
+  const std::vector<double>& values = seen->second.values;
+  return std::count(values.begin(), values.end(), 0.0) + 1 == static_cast<std::ptrdiff_t>(values.size());
 }
 
 void StagePrinter::summarise_layer(const StageRecord& record, const AnyTensor& tensor) {
   const std::string name = record.name;
-  if (name == "residual") residual_rms_ = root_mean_square(tensor);
+  if (name == "residual") residual_rms_ = newest_root_mean_square(tensor);
   if (name == "attn_weights") {
     const Index keys = tensor.columns();
     const Index heads = tensor.axes[1].size;
@@ -386,12 +407,13 @@ void StagePrinter::summarise_layer(const StageRecord& record, const AnyTensor& t
   print_pending_heading();
   if (!summarising_) {
     std::cout << "-- Other layers do the same with weights of their own: a line each (--layer N shows one in "
-                 "full)\n\n";
+                 "full)\n\n"
+              << wrapped_text(other_layers_legend, "") << "\n";
   }
   summarising_ = true;
   std::cout << "layer " << record.layer << "   residual stream (rms) "
             << pad_left(number_text(residual_rms_, 2), 5) << " -> "
-            << pad_left(number_text(root_mean_square(tensor), 2), 5) << "   newest token looks most at "
+            << pad_left(number_text(newest_root_mean_square(tensor), 2), 5) << "   looks most at "
             << most_watched_ << "\n";
 }
 

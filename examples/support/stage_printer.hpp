@@ -35,7 +35,7 @@ bool colours_wanted();
 // Text cut into lines of at most `width` columns at spaces, each behind `indent`.
 std::string wrapped_text(const std::string& text, const std::string& indent, int width = 100);
 
-// "no stage is called \"scorse\"; did you mean scores?", with all names where none is near.
+// "no stage is called \"scorse\"; near it is scores". Stages that this version never has are not near.
 std::string unknown_stage_text(const std::string& name);
 
 class StagePrinter {
@@ -86,7 +86,9 @@ class StagePrinter {
   void print_sources(const glassbox::StageRow& row) const;
   void print_difference(const std::string& name, const AnyTensor& tensor) const;
   void print_values(const AnyTensor& tensor) const;
-  bool print_unchanged(const std::string& name, const AnyTensor& tensor) const;
+  void print_largest(const AnyTensor& tensor) const;
+  bool is_unchanged(const std::string& name, const AnyTensor& tensor) const;
+  bool one_candidate_left() const;
   void summarise_layer(const glassbox::StageRecord& record, const AnyTensor& tensor);
 };
 

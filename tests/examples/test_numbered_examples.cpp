@@ -5,6 +5,7 @@
 //   an example that does not return 0, that prints to standard error, or is wider than 100 columns
 //   a component of the book that computes something else (examples 02 to 12 are made of them)
 //   a source of more than 60 lines, without "You are here", or naming a breakpoint that does not exist
+//   a list of breakpoints that a formatter has made prose of
 //   same_line() taking for equal what is not
 #include "examples/run_program.hpp"
 
@@ -59,6 +60,20 @@ TEST_P(NumberedExample, SourceIsShortAndSaysWhereOneIs) {
   EXPECT_LE(lines_of(source).size(), 60u);
   EXPECT_TRUE(source.starts_with("// You are here: ")) << source.substr(0, 60);
   EXPECT_NE(source.find("// Breakpoints worth setting:\n"), std::string::npos);
+}
+
+// A formatter that joins or breaks lines of the head would make prose of a breakpoint.
+TEST_P(NumberedExample, EveryLineOfTheListIsABreakpoint) {
+  const std::string source = source_of(GetParam());
+  const std::size_t list = source.find("// Breakpoints worth setting:\n");
+  ASSERT_NE(list, std::string::npos);
+  const std::vector<std::string> lines =
+      lines_of(source.substr(list, source.find("\n#include", list) - list));
+  EXPECT_GE(lines.size(), 2u);
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    EXPECT_TRUE(lines[i].starts_with("//   break ")) << lines[i];
+    EXPECT_EQ(lines[i].find("break ", 11), std::string::npos) << lines[i];
+  }
 }
 
 TEST_P(NumberedExample, BreakpointsNamedExist) {

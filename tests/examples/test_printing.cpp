@@ -69,10 +69,10 @@ TEST(LabelText, HasNoControlCharactersAndIsShort) {
 }
 
 TEST(BytesText, ChoosesTheUnit) {
-  EXPECT_EQ(bytes_text(999), "999 bytes");
-  EXPECT_EQ(bytes_text(10240), "10.2 kB");
-  EXPECT_EQ(bytes_text(2500000), "2.5 MB");
-  EXPECT_EQ(bytes_text(3000000000), "3.0 GB");
+  EXPECT_EQ(bytes_text(1023), "1023 bytes");
+  EXPECT_EQ(bytes_text(10240), "10.0 KiB");
+  EXPECT_EQ(bytes_text(2621440), "2.5 MiB");
+  EXPECT_EQ(bytes_text(3221225472), "3.0 GiB");
 }
 
 TEST(StatisticsText, LeavesInfinityAndNanOut) {
@@ -116,6 +116,15 @@ TEST(ValuesText, OneQueryForSeveralTokensIsForAll) {
             "    (all)  0.000  1.000\n");
 }
 
+TEST(ValuesText, OnePositionOfSeveralTokensIsTheNewest) {
+  PrintOptions options;
+  options.tokens = {"a", "b"};
+  options.fed = 2;
+  EXPECT_EQ(values_text(counting({{"batch", 1}, {"seq", 1}, {"vocab", 2}}), options),
+            "           0      1\n"
+            "    b  0.000  1.000\n");
+}
+
 TEST(ValuesText, ShowsACornerAndSaysWhatIsMissing) {
   PrintOptions options;
   options.max_rows = 3;
@@ -131,11 +140,21 @@ TEST(ValuesText, ShowsACornerAndSaysWhatIsMissing) {
 TEST(ValuesText, ShowsTheHeadAndTheTextAskedFor) {
   const Tensor<float> x = counting({{"batch", 2}, {"head", 2}, {"query", 1}, {"key", 1}});
   PrintOptions options;
-  EXPECT_EQ(values_text(x, options), "  head 0  (1 more)\n           0\n    0  0.000\n");
+  const std::string first_text = "  text 0  (1 more)\n";
+  EXPECT_EQ(values_text(x, options), first_text + "  head 0  (1 more)\n           0\n    0  0.000\n");
   options.head = 1;
-  EXPECT_EQ(values_text(x, options), "  head 1  (1 more)\n           0\n    0  1.000\n");
+  EXPECT_EQ(values_text(x, options), first_text + "  head 1  (1 more)\n           0\n    0  1.000\n");
   options.batch = 1;
-  EXPECT_EQ(values_text(x, options), "  head 1  (1 more)\n           0\n    0  3.000\n");
+  EXPECT_EQ(values_text(x, options), "  text 1  (1 more)\n  head 1  (1 more)\n           0\n    0  3.000\n");
+}
+
+TEST(ValuesText, FullNamesEveryText) {
+  PrintOptions options;
+  options.full = true;
+  EXPECT_EQ(values_text(counting({{"batch", 2}, {"head", 1}, {"query", 1}, {"key", 1}}), options),
+            "  text 0\n           0\n    0  0.000\n  text 1\n           0\n    0  1.000\n");
+  EXPECT_EQ(values_text(counting({{"batch", 2}, {"seq", 1}, {"hidden", 1}}), options),
+            "  text 0\n           0\n    0  0.000\n  text 1\n           0\n    0  1.000\n");
 }
 
 TEST(ValuesText, FullShowsAllInLinesThatFit) {
@@ -163,11 +182,14 @@ TEST(WrappedText, BreaksBetweenWords) {
 }
 
 TEST(UnknownStageText, FindsNamesThatAreNear) {
-  EXPECT_EQ(unknown_stage_text("attn_weight"),
-            "no stage is called \"attn_weight\"; near it are attn_weights");
-  EXPECT_EQ(unknown_stage_text("qproj"), "no stage is called \"qproj\"; near it are q_proj");
-  EXPECT_TRUE(
-      unknown_stage_text("zzzz").starts_with("no stage is called \"zzzz\"; the stages are text, pieces"));
+  EXPECT_EQ(unknown_stage_text("attn_weight"), "no stage is called \"attn_weight\"; near it is attn_weights");
+  EXPECT_EQ(unknown_stage_text("qproj"), "no stage is called \"qproj\"; near it is q_proj");
+  EXPECT_EQ(unknown_stage_text("head"),
+            "no stage is called \"head\"; near it are query_heads, key_heads, merged_heads");
+  EXPECT_EQ(unknown_stage_text("logit"), "no stage is called \"logit\"; near it is logits");
+  EXPECT_EQ(unknown_stage_text("zzzz"),
+            "no stage is called \"zzzz\"; without --stage every stage is shown by its name");
+  EXPECT_EQ(unknown_stage_text("q_nrm").find("q_norm"), std::string::npos);  // of Qwen3, not loaded
 }
 
 // One pass of three tokens and one of the fourth through "scores" of layers 0 and 1.

@@ -133,11 +133,12 @@ TEST_F(Walk, WrongUse) {
     std::string message;
   };
   const std::vector<Case> cases{
-      {{"--stage", "scorse"}, "walk: --stage: no stage is called \"scorse\"; near it are scores"},
-      {{"--stage", "logit"},
-       "walk: --stage: no stage is called \"logit\"; near it are logits, shifted_logits"},
-      {{"--layer", "4"}, "walk: --layer 4: the model has layers 0 to 3"},
-      {{"--layer", "-1"}, "walk: --layer -1: the model has layers 0 to 3"},
+      {{"--stage", "scorse"}, "walk: --stage: no stage is called \"scorse\"; near it is scores"},
+      {{"--stage", "logit"}, "walk: --stage: no stage is called \"logit\"; near it is logits"},
+      {{"--stage", "zzz"},
+       "walk: --stage: no stage is called \"zzz\"; without --stage every stage is shown by its name"},
+      {{"--stage", ""}, "walk: --stage: the name is empty"},
+      {{"--layer", "-1"}, "walk: --layer -1: layers are counted from 0"},
       {{"--ids", "1", "--prompt", "a"}, "walk: --ids and --prompt: give one of them"}};
   for (const Case& wrong : cases) {
     const Outcome outcome = run_program("walk", wrong.arguments);
@@ -147,11 +148,27 @@ TEST_F(Walk, WrongUse) {
   }
 }
 
-TEST_F(Walk, AllNamesWhereNoneIsNear) {
-  const Outcome outcome = run_program("walk", {"--stage", "zzz"});
-  EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_NE(outcome.err.find("no stage is called \"zzz\"; the stages are text, pieces, input_ids"),
-            std::string::npos);
+TEST_F(Walk, FiltersThatAreOffAndTheCoinSaySo) {
+  const std::string penalized = text_of({"--stage", "penalized"});
+  EXPECT_EQ(count_of(penalized, "  Here it has the same numbers as logits: this filter is off.\n"), 2u);
+  EXPECT_EQ(count_of(text_of({"--stage", "tempered"}), "this filter is off"), 0u);
+  const std::string coin = text_of({"--stage", "coin"});
+  EXPECT_EQ(count_of(coin,
+                     "  Here one token alone is left, as always at temperature 0: the coin decides "
+                     "nothing.\n"),
+            2u);
+}
+
+TEST_F(Walk, FullLogitsAreTheNewestTokensAndKeepTheLargest) {
+  const std::string text = text_of({"--stage", "logits", "--full"});
+  EXPECT_EQ(count_of(text, "(all)"), 0u);
+  EXPECT_EQ(count_of(text, "\n    largest "), 2u);
+  EXPECT_NE(text.find("\n    \xE2\x96\x81time  "), std::string::npos);
+}
+
+TEST_F(Walk, IdsShowPiecesWhereThereIsATokenizer) {
+  const std::string text = text_of({"--stage", "input_ids", "--ids", "1,525,526"});
+  EXPECT_NE(text.find("<s>  \xE2\x96\x81Once  \xE2\x96\x81upon\n"), std::string::npos) << text;
 }
 
 TEST_F(Walk, Failures) {
@@ -163,9 +180,15 @@ TEST_F(Walk, Failures) {
   const Outcome no_tokenizer = run_program("walk", {tiny_llama()});
   EXPECT_EQ(no_tokenizer.exit_code, 1);
   EXPECT_NE(no_tokenizer.err.find("--tokenizer FILE"), std::string::npos) << no_tokenizer.err;
-  const Outcome too_long = run_program("walk", {tiny_llama(), "--ids", "1,99999"});
-  EXPECT_EQ(too_long.exit_code, 1);
-  EXPECT_NE(too_long.err.find("id 99999"), std::string::npos) << too_long.err;
+  const Outcome no_such_id = run_program("walk", {"--ids", "1,5000"});
+  EXPECT_EQ(no_such_id.exit_code, 1);
+  EXPECT_EQ(no_such_id.out, "");
+  EXPECT_EQ(no_such_id.err,
+            "walk: --ids: id 5000 at place 2 is not in 0..999 (the model has a vocabulary of 1000)\n");
+  const Outcome no_such_layer = run_program("walk", {"--layer", "4"});
+  EXPECT_EQ(no_such_layer.exit_code, 1);
+  EXPECT_EQ(no_such_layer.out, "");
+  EXPECT_EQ(no_such_layer.err, "walk: --layer 4: the model has layers 0 to 3\n");
 }
 
 TEST_F(Walk, HelpTeaches) {
