@@ -119,6 +119,21 @@ TEST_F(GenerateProgram, SaysWhatItDidOnStandardError) {
   EXPECT_TRUE(contains(line_with(outcome.err, "decode steps: 2 in "), " tokens/s)")) << outcome.err;
 }
 
+TEST_F(GenerateProgram, GreedySaysNoSeedThatNobodyGave) {
+  const Outcome outcome = run({write_model(), "--prompt", "the fox", "--max-new-tokens", "1"});
+  EXPECT_FALSE(contains(outcome.err, "seed")) << outcome.err;
+}
+
+TEST_F(GenerateProgram, WithoutATokenizer) {
+  const std::string model = write_model();
+  std::filesystem::remove(folder.file("tokenizer.model"));
+  const Outcome outcome = run({model});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_EQ(outcome.err, "generate: " + folder.file("tokenizer.model") +
+                             ": no such tokenizer: name a SentencePiece model file with --tokenizer FILE, or "
+                             "give ids to walk or forward with --ids\n");
+}
+
 TEST_F(GenerateProgram, TheSeedItSaysGivesTheSameText) {
   const std::string model = write_model();
   const Arguments drawn = {model, "--temperature", "1.5", "--max-new-tokens", "20"};
@@ -255,6 +270,7 @@ TEST_F(GenerateProgram, FailuresAndWrongUse) {
   const Outcome help = run({"--help"});
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_TRUE(contains(help.out, "--no-repeat-ngram-size")) << help.out;
+  EXPECT_TRUE(contains(help.out, "The others do not: beam search, typical_p,")) << help.out;
 }
 
 // llama2.c's run counts positions, the begin token's included: N of them are fed.
