@@ -8,7 +8,7 @@
 #include "support/naive_reference.hpp"
 
 namespace glassbox {
-namespace {
+namespace activation_test {
 
 using test_support::make_tensor;
 using test_support::near_values;
@@ -59,5 +59,5 @@ TYPED_TEST(ActivationTest, EmptyStaysEmpty) {
   EXPECT_EQ(shape_string(silu(Tensor<TypeParam>({{"seq", 0}, {"hidden", 3}}))), "[seq=0, hidden=3]");
 }
 
-}  // namespace
+}  // namespace activation_test
 }  // namespace glassbox

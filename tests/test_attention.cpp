@@ -7,7 +7,7 @@
 #include "support/random_model.hpp"
 
 namespace glassbox {
-namespace {
+namespace attention_test {
 
 using test_support::make_tensor;
 using test_support::naive_array;
@@ -276,5 +276,5 @@ TEST(Attention, ErrorsOfForward) {
                                  "have 2 elements (keys of the scores)"));
 }
 
-}  // namespace
+}  // namespace attention_test
 }  // namespace glassbox

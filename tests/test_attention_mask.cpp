@@ -6,7 +6,7 @@
 #include "support/expect_near.hpp"
 
 namespace glassbox {
-namespace {
+namespace attention_mask_test {
 
 using test_support::make_tensor;
 using test_support::near_values;
@@ -175,5 +175,5 @@ TEST(AttentionMask, ErrorsOfShapes) {
                                  "add_mask: scores [] has 0 axes, expected 4"));
 }
 
-}  // namespace
+}  // namespace attention_mask_test
 }  // namespace glassbox

@@ -5,7 +5,7 @@
 #include "support/expect_near.hpp"
 
 namespace glassbox {
-namespace {
+namespace axis_test {
 
 using test_support::throws;
 
@@ -60,5 +60,5 @@ TEST(Axis, ViewsAreRowMajor) {
   EXPECT_EQ(numbers[5], 60);
 }
 
-}  // namespace
+}  // namespace axis_test
 }  // namespace glassbox

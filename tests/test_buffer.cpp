@@ -7,7 +7,7 @@
 #include "support/expect_near.hpp"
 
 namespace glassbox {
-namespace {
+namespace buffer_test {
 
 using test_support::throws;
 
@@ -70,5 +70,5 @@ TEST(Buffer, ProductBeyond64BitsIsAnError) {
                                  "Tensor [hidden=2305843009213693952]: more bytes than 64 bits can count"));
 }
 
-}  // namespace
+}  // namespace buffer_test
 }  // namespace glassbox

@@ -8,7 +8,7 @@
 #include "support/random_model.hpp"
 
 namespace glassbox {
-namespace {
+namespace causal_lm_test {
 
 using test_support::make_tensor;
 using test_support::naive_model;
@@ -344,5 +344,5 @@ TEST(CausalLM, PositionsThatAHookMadeImpossible) {
   }
 }
 
-}  // namespace
+}  // namespace causal_lm_test
 }  // namespace glassbox

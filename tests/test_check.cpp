@@ -5,7 +5,7 @@
 #include "support/expect_near.hpp"
 
 namespace glassbox {
-namespace {
+namespace check_test {
 
 using test_support::make_tensor;
 using test_support::throws;
@@ -66,5 +66,5 @@ TEST(Check, TokenIds) {
                                  "0..510 (vocab_size 511)"));
 }
 
-}  // namespace
+}  // namespace check_test
 }  // namespace glassbox

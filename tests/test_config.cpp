@@ -8,7 +8,7 @@
 #include "support/expect_near.hpp"
 
 namespace glassbox {
-namespace {
+namespace config_test {
 
 using test_support::throws;
 
@@ -173,5 +173,5 @@ TEST(Config, SpecialIdsLieInTheVocabulary) {
                           "config: eos_token_id 100 is not in 0..99 (vocab_size 100), nor -1 (none)"));
 }
 
-}  // namespace
+}  // namespace config_test
 }  // namespace glassbox

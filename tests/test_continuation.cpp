@@ -18,7 +18,7 @@
 #include "support/successor_model.hpp"
 
 namespace glassbox {
-namespace {
+namespace continuation_test {
 
 using test_support::PieceTokenizer;
 using test_support::throws;
@@ -250,5 +250,5 @@ TEST(Continuation, NamesOfTheReasons) {
   EXPECT_STREQ(stop_reason_name(StopReason::context), "context");
 }
 
-}  // namespace
+}  // namespace continuation_test
 }  // namespace glassbox

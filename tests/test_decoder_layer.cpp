@@ -7,7 +7,7 @@
 #include "support/random_model.hpp"
 
 namespace glassbox {
-namespace {
+namespace decoder_layer_test {
 
 using test_support::naive_array;
 using test_support::naive_layer;
@@ -103,5 +103,5 @@ TEST(DecoderLayer, Errors) {
                                  "weight [hidden=4]: their last axes must be equally long"));
 }
 
-}  // namespace
+}  // namespace decoder_layer_test
 }  // namespace glassbox

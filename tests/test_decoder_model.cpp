@@ -8,7 +8,7 @@
 #include "support/random_model.hpp"
 
 namespace glassbox {
-namespace {
+namespace decoder_model_test {
 
 using test_support::make_tensor;
 using test_support::naive_model;
@@ -151,5 +151,5 @@ TEST(DecoderModel, Errors) {
   EXPECT_EQ(cache.length(), 2);  // none of the refused calls left anything behind
 }
 
-}  // namespace
+}  // namespace decoder_model_test
 }  // namespace glassbox

@@ -5,7 +5,7 @@
 #include "support/expect_near.hpp"
 
 namespace glassbox {
-namespace {
+namespace elementwise_test {
 
 using test_support::make_tensor;
 using test_support::near_values;
@@ -62,5 +62,5 @@ TEST(Elementwise, Errors) {
       "multiply_elementwise: a [seq=2, hidden=3] and b [seq=3, hidden=2] must have the same shape"));
 }
 
-}  // namespace
+}  // namespace elementwise_test
 }  // namespace glassbox

@@ -7,7 +7,7 @@
 #include "support/naive_model.hpp"
 
 namespace glassbox {
-namespace {
+namespace embedding_test {
 
 using test_support::make_tensor;
 using test_support::near_values;
@@ -75,5 +75,5 @@ TEST(Embedding, Errors) {
       "Embedding::forward: input_ids [seq=1] has 1 axes, expected 2"));
 }
 
-}  // namespace
+}  // namespace embedding_test
 }  // namespace glassbox

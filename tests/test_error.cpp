@@ -7,7 +7,7 @@
 #include <type_traits>
 
 namespace glassbox {
-namespace {
+namespace error_test {
 
 template <typename ErrorType>
 void expect_thrown_as_itself() {
@@ -54,5 +54,5 @@ TEST(Error, MessageThatJustFits) {
   EXPECT_EQ(std::string(Error("").message), "");
 }
 
-}  // namespace
+}  // namespace error_test
 }  // namespace glassbox

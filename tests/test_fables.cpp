@@ -13,7 +13,7 @@
 #include <tuple>
 #include <vector>
 
-namespace {
+namespace fables_test {
 
 using fables::Kind;
 using fables::Language;
@@ -366,4 +366,4 @@ TEST_F(FablesTokenizer, TheWordsBeforeDoNotChangeTheWordsOfAStory) {
   EXPECT_TRUE(std::equal(alone.begin() + 1, alone.end(), after.end() - std::ssize(alone) + 1));
 }
 
-}  // namespace
+}  // namespace fables_test

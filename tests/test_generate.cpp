@@ -20,7 +20,7 @@
 #include "support/successor_model.hpp"
 
 namespace glassbox {
-namespace {
+namespace generate_test {
 
 using test_support::ForwardCall;
 using test_support::near_tensors;
@@ -341,5 +341,5 @@ TYPED_TEST(Generate, LastLogits) {
       "last_logits: logits [vocab=2] has 1 axes, expected 3"));
 }
 
-}  // namespace
+}  // namespace generate_test
 }  // namespace glassbox

@@ -17,7 +17,7 @@
 #include "support/successor_model.hpp"
 
 namespace glassbox {
-namespace {
+namespace generate_batch_test {
 
 using test_support::near_tensors;
 using test_support::near_values;
@@ -216,5 +216,5 @@ TYPED_TEST(GenerateBatch, Errors) {
       "generation: the model has 8 ids, the tokenizer knows only 2: open it with the model's vocab_size"));
 }
 
-}  // namespace
+}  // namespace generate_batch_test
 }  // namespace glassbox

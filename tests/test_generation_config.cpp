@@ -10,7 +10,7 @@
 #include "support/expect_near.hpp"
 
 namespace glassbox {
-namespace {
+namespace generation_config_test {
 
 using test_support::throws;
 
@@ -63,5 +63,5 @@ TEST(GenerationConfig, Context) {
                          "generation: context is 513, more than the model's max_position_embeddings 512"));
 }
 
-}  // namespace
+}  // namespace generation_config_test
 }  // namespace glassbox

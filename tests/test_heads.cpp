@@ -5,7 +5,7 @@
 #include "support/expect_near.hpp"
 
 namespace glassbox {
-namespace {
+namespace heads_test {
 
 using test_support::make_tensor;
 using test_support::near_tensors;
@@ -69,5 +69,5 @@ TEST(Heads, Errors) {
                          "merge_heads: heads [batch=1, seq=2, heads*head_dim=6] has 3 axes, expected 4"));
 }
 
-}  // namespace
+}  // namespace heads_test
 }  // namespace glassbox

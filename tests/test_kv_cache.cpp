@@ -5,7 +5,7 @@
 #include "support/expect_near.hpp"
 
 namespace glassbox {
-namespace {
+namespace kv_cache_test {
 
 using test_support::make_tensor;
 using test_support::near_tensors;
@@ -107,5 +107,5 @@ TEST(KVCache, ANegativeNumberOfLayers) {
   EXPECT_TRUE(throws<ShapeError>([] { KVCache<float> cache(-1); }, "KVCache: -1 layers, expected 0 or more"));
 }
 
-}  // namespace
+}  // namespace kv_cache_test
 }  // namespace glassbox

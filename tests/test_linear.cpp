@@ -5,7 +5,7 @@
 #include "support/naive_model.hpp"
 
 namespace glassbox {
-namespace {
+namespace linear_test {
 
 using test_support::make_tensor;
 using test_support::naive_array;
@@ -59,5 +59,5 @@ TEST(Linear, Errors) {
                                  "axis of the input must be the weight's last axis"));
 }
 
-}  // namespace
+}  // namespace linear_test
 }  // namespace glassbox

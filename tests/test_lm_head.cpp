@@ -5,7 +5,7 @@
 #include "support/naive_model.hpp"
 
 namespace glassbox {
-namespace {
+namespace lm_head_test {
 
 using test_support::make_tensor;
 using test_support::naive_array;
@@ -58,5 +58,5 @@ TEST(LMHead, Errors) {
       "the input must be the weight's last axis"));
 }
 
-}  // namespace
+}  // namespace lm_head_test
 }  // namespace glassbox

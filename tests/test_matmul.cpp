@@ -8,7 +8,7 @@
 #include "support/naive_model.hpp"
 
 namespace glassbox {
-namespace {
+namespace matmul_test {
 
 using test_support::make_tensor;
 using test_support::naive_array;
@@ -176,5 +176,5 @@ TEST(Matmul, ErrorsOfProductsOfTwoMatrices) {
                                  "multiply_transposed: [2, 3] . [4, 3]^T does not give [2, 3]"));
 }
 
-}  // namespace
+}  // namespace matmul_test
 }  // namespace glassbox

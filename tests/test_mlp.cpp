@@ -6,7 +6,7 @@
 #include "support/random_model.hpp"
 
 namespace glassbox {
-namespace {
+namespace mlp_test {
 
 using test_support::make_tensor;
 using test_support::naive_array;
@@ -89,5 +89,5 @@ TEST(MLP, Errors) {
       "have the same shape"));
 }
 
-}  // namespace
+}  // namespace mlp_test
 }  // namespace glassbox

@@ -12,7 +12,7 @@
 #include <vector>
 
 namespace glassbox {
-namespace {
+namespace random_test {
 
 // The first outputs of SplitMix64, as the reference implementation (Vigna's splitmix64.c) gives them.
 TEST(Random, PublishedDraws) {
@@ -79,5 +79,5 @@ TEST(Random, RandomSeedsDiffer) {
   EXPECT_EQ(seeds.size(), 100U);
 }
 
-}  // namespace
+}  // namespace random_test
 }  // namespace glassbox

@@ -6,7 +6,7 @@
 #include "support/naive_model.hpp"
 
 namespace glassbox {
-namespace {
+namespace rms_norm_test {
 
 using test_support::make_tensor;
 using test_support::naive_array;
@@ -88,5 +88,5 @@ TEST(RMSNorm, Errors) {
       "last axes must be equally long"));
 }
 
-}  // namespace
+}  // namespace rms_norm_test
 }  // namespace glassbox

@@ -6,7 +6,7 @@
 #include "support/naive_model.hpp"
 
 namespace glassbox {
-namespace {
+namespace rotary_embedding_test {
 
 using test_support::make_tensor;
 using test_support::naive_array;
@@ -200,5 +200,5 @@ TEST(RotaryEmbedding, SettingsThatMakeNoSense) {
   EXPECT_THROW(RotaryEmbedding<float>::from_theta(8, -1), ConfigError);
 }
 
-}  // namespace
+}  // namespace rotary_embedding_test
 }  // namespace glassbox

@@ -26,7 +26,7 @@
 #endif
 
 namespace glassbox {
-namespace {
+namespace sampler_test {
 
 using test_support::make_tensor;
 using test_support::near_values;
@@ -372,5 +372,5 @@ TYPED_TEST(Sampler, ReferenceDistributions) {
 #endif
 }
 
-}  // namespace
+}  // namespace sampler_test
 }  // namespace glassbox

@@ -13,7 +13,7 @@
 #include "support/expect_near.hpp"
 
 namespace glassbox {
-namespace {
+namespace sampling_config_test {
 
 using test_support::throws;
 
@@ -122,5 +122,5 @@ TEST(SamplingConfig, PenaltyOutOfRange) {
       throws<UsageError>([&] { config.validate(); }, "sampling: repetition_penalty is nan" + expected));
 }
 
-}  // namespace
+}  // namespace sampling_config_test
 }  // namespace glassbox

@@ -20,7 +20,7 @@
 #include "support/expect_near.hpp"
 
 namespace glassbox {
-namespace {
+namespace sampling_filters_test {
 
 using test_support::make_tensor;
 using test_support::near_values;
@@ -307,5 +307,5 @@ TYPED_TEST(SamplingFilters, ShapesAreChecked) {
   EXPECT_TRUE(throws<ShapeError>([&] { keep_min_p(batch, 0); }, "keep_min_p" + text));
 }
 
-}  // namespace
+}  // namespace sampling_filters_test
 }  // namespace glassbox

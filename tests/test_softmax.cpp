@@ -8,7 +8,7 @@
 #include "support/naive_reference.hpp"
 
 namespace glassbox {
-namespace {
+namespace softmax_test {
 
 using test_support::make_tensor;
 using test_support::near_values;
@@ -109,5 +109,5 @@ TYPED_TEST(SoftmaxTest, ResultOutlivesItsArgument) {
   EXPECT_TRUE(near_values(in_place, {0.25, 0.25, 0.25, 0.25}, 0));
 }
 
-}  // namespace
+}  // namespace softmax_test
 }  // namespace glassbox

@@ -10,7 +10,7 @@
 #include "support/expect_near.hpp"
 
 namespace glassbox {
-namespace {
+namespace stage_test {
 
 using test_support::make_tensor;
 using test_support::near_values;
@@ -146,5 +146,5 @@ TEST(Stage, StateIsOfItsThread) {
   EXPECT_EQ(other_count, 1);
 }
 
-}  // namespace
+}  // namespace stage_test
 }  // namespace glassbox

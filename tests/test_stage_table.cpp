@@ -20,7 +20,7 @@
 #include "support/random_model.hpp"
 
 namespace glassbox {
-namespace {
+namespace stage_table_test {
 
 using test_support::throws;
 
@@ -193,5 +193,5 @@ TEST(StageTable, UnknownNames) {
   }
 }
 
-}  // namespace
+}  // namespace stage_table_test
 }  // namespace glassbox

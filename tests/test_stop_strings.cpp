@@ -16,7 +16,7 @@
 #include "support/expect_near.hpp"
 
 namespace glassbox {
-namespace {
+namespace stop_strings_test {
 
 TEST(StopStrings, NoneLetsEverythingPass) {
   StopStrings stop({});
@@ -128,5 +128,5 @@ TEST(StopStrings, EqualsASearchInTheWholeText) {
   EXPECT_LT(matches, 2500);
 }
 
-}  // namespace
+}  // namespace stop_strings_test
 }  // namespace glassbox

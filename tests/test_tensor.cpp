@@ -6,7 +6,7 @@
 #include "support/expect_near.hpp"
 
 namespace glassbox {
-namespace {
+namespace tensor_test {
 
 using test_support::make_tensor;
 using test_support::near_values;
@@ -235,5 +235,5 @@ TEST(Tensor, TruncateRowsForgetsTheLast) {
   EXPECT_THROW(tensor.truncate_rows(-1), ShapeError);
 }
 
-}  // namespace
+}  // namespace tensor_test
 }  // namespace glassbox

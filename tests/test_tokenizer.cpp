@@ -13,7 +13,7 @@
 #include <vector>
 
 namespace glassbox {
-namespace {
+namespace tokenizer_test {
 
 const std::string replacement = "\xEF\xBF\xBD";
 
@@ -278,5 +278,5 @@ TEST(StreamingDecoder, RandomBytesEqualAPlainRepair) {
   }
 }
 
-}  // namespace
+}  // namespace tokenizer_test
 }  // namespace glassbox

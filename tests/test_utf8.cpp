@@ -10,7 +10,7 @@
 #include <string>
 
 namespace glassbox {
-namespace {
+namespace utf8_test {
 
 // The UTF-8 of a code point by the bit patterns, surrogates and values beyond 10FFFF included.
 std::string encode_code_point(unsigned value) {
@@ -86,5 +86,5 @@ TEST(Utf8, WholeTexts) {
   EXPECT_FALSE(is_utf8("a \xFF b"));
 }
 
-}  // namespace
+}  // namespace utf8_test
 }  // namespace glassbox

@@ -7,7 +7,7 @@
 #include "support/expect_near.hpp"
 
 namespace glassbox {
-namespace {
+namespace weight_test {
 
 using test_support::make_tensor;
 using test_support::near_values;
@@ -166,5 +166,5 @@ TEST(WeightMatrix, RowsOfAnEmptyMatrix) {
                                  "WeightMatrix::read_row: [out=2, in=3] was never loaded"));
 }
 
-}  // namespace
+}  // namespace weight_test
 }  // namespace glassbox

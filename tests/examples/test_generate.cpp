@@ -16,7 +16,7 @@
 #include "io/tiny_checkpoint.hpp"
 
 namespace glassbox {
-namespace {
+namespace examples_generate_test {
 
 using test_support::TemporaryFolder;
 using Arguments = std::vector<std::string>;
@@ -293,5 +293,5 @@ TEST_F(GenerateProgram, GreedyTextOfStories260kToTheLetter) {
   }
 }
 
-}  // namespace
+}  // namespace examples_generate_test
 }  // namespace glassbox

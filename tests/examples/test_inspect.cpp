@@ -7,7 +7,7 @@
 #include "io/tiny_checkpoint.hpp"
 
 namespace glassbox {
-namespace {
+namespace examples_inspect_test {
 
 using namespace test_support;
 
@@ -153,5 +153,5 @@ TEST_F(InspectProgram, ForwardWithIdsNeedsNoTokenizer) {
   EXPECT_EQ(run_program("forward", {model, "--ids", "1"}).err, "");
 }
 
-}  // namespace
+}  // namespace examples_inspect_test
 }  // namespace glassbox

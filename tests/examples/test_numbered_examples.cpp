@@ -13,7 +13,7 @@
 #include "support/print_tensor.hpp"
 
 namespace glassbox {
-namespace {
+namespace examples_numbered_examples_test {
 
 using namespace test_support;
 
@@ -127,5 +127,5 @@ TEST(SameLine, AndNothingElse) {
   EXPECT_EQ(first_difference("a\n", "a\nb\n"), "line 2\n  found    (the end)\n  expected b");
 }
 
-}  // namespace
+}  // namespace examples_numbered_examples_test
 }  // namespace glassbox

@@ -14,7 +14,7 @@
 #include "support/stage_printer.hpp"
 
 namespace examples {
-namespace {
+namespace examples_printing_test {
 
 using glassbox::Index;
 using glassbox::Tensor;
@@ -241,5 +241,5 @@ TEST(ColoursWanted, NeverWhereNoColorIsSet) {
   EXPECT_FALSE(colours_wanted());
 }
 
-}  // namespace
+}  // namespace examples_printing_test
 }  // namespace examples

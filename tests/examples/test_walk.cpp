@@ -11,7 +11,7 @@
 #include "support/print_tensor.hpp"
 
 namespace glassbox {
-namespace {
+namespace examples_walk_test {
 
 using namespace test_support;
 
@@ -199,5 +199,5 @@ TEST_F(Walk, HelpTeaches) {
   }
 }
 
-}  // namespace
+}  // namespace examples_walk_test
 }  // namespace glassbox

@@ -12,7 +12,7 @@
 #include "support/random_model.hpp"
 
 namespace glassbox {
-namespace {
+namespace io_checkpoint_test {
 
 using test_support::f32_tensor;
 using test_support::near_tensors;
@@ -578,5 +578,5 @@ TEST(GoldenGeneration, TheLastPromptTokenIsFedOnce) {
   EXPECT_EQ(generator.cache().length(), 5 + 4 - 1);
 }
 
-}  // namespace
+}  // namespace io_checkpoint_test
 }  // namespace glassbox

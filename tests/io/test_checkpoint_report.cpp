@@ -7,7 +7,7 @@
 #include "support/expect_near.hpp"
 
 namespace glassbox {
-namespace {
+namespace io_checkpoint_report_test {
 
 using test_support::near_values;
 using test_support::TemporaryFolder;
@@ -63,5 +63,5 @@ TEST_F(BorrowedWeight, SixteenBitNumbersNeedOnlyEvenAddresses) {
   EXPECT_TRUE(weight.owned.empty());
 }
 
-}  // namespace
+}  // namespace io_checkpoint_report_test
 }  // namespace glassbox

@@ -10,7 +10,7 @@
 #include "support/expect_near.hpp"
 
 namespace glassbox {
-namespace {
+namespace io_config_json_test {
 
 using test_support::TemporaryFolder;
 
@@ -278,5 +278,5 @@ TEST(ConfigJson, WrongFiles) {
             "the key \"hidden_size\" stands twice in one object");
 }
 
-}  // namespace
+}  // namespace io_config_json_test
 }  // namespace glassbox

@@ -17,7 +17,7 @@
 #endif
 
 namespace glassbox {
-namespace {
+namespace io_fuzz_test {
 
 using test_support::llama2c_bytes;
 using test_support::random_weights;
@@ -298,5 +298,5 @@ TEST_F(Fuzz, Llama2cHeaders) {
   }
 }
 
-}  // namespace
+}  // namespace io_fuzz_test
 }  // namespace glassbox

@@ -8,7 +8,7 @@
 #include "support/expect_near.hpp"
 
 namespace glassbox {
-namespace {
+namespace io_generation_config_json_test {
 
 using test_support::TemporaryFolder;
 
@@ -151,5 +151,5 @@ TEST(GenerationConfigJson, WrongValues) {
       "null");
 }
 
-}  // namespace
+}  // namespace io_generation_config_json_test
 }  // namespace glassbox

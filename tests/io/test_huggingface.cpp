@@ -9,7 +9,7 @@
 #include "support/expect_near.hpp"
 
 namespace glassbox {
-namespace {
+namespace io_huggingface_test {
 
 using test_support::bytes_of;
 using test_support::config_text;
@@ -306,5 +306,5 @@ TEST(LayerNumber, OfTensorNames) {
   EXPECT_EQ(layer_number("model.layers.99999999999999999999999.weight"), -1);
 }
 
-}  // namespace
+}  // namespace io_huggingface_test
 }  // namespace glassbox

@@ -8,7 +8,7 @@
 #include "support/expect_near.hpp"
 
 namespace glassbox {
-namespace {
+namespace io_json_test {
 
 using test_support::TemporaryFolder;
 using test_support::throws;
@@ -135,5 +135,5 @@ TEST(JsonObjectTest, KnowsWhatWasNotRead) {
   EXPECT_TRUE(throws<ConfigError>([&] { inner.string("t"); }, "c.json: \"rope.t\" is 1, expected a string"));
 }
 
-}  // namespace
+}  // namespace io_json_test
 }  // namespace glassbox

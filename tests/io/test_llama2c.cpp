@@ -8,7 +8,7 @@
 #include "support/expect_near.hpp"
 
 namespace glassbox {
-namespace {
+namespace io_llama2c_test {
 
 using test_support::bytes_of;
 using test_support::llama2c_bytes;
@@ -187,5 +187,5 @@ TEST(Llama2c, OtherVersions) {
             ": llama2.c version 3, expected 1 (or a legacy file without a version)");
 }
 
-}  // namespace
+}  // namespace io_llama2c_test
 }  // namespace glassbox

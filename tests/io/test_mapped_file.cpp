@@ -8,7 +8,7 @@
 #include "support/expect_near.hpp"
 
 namespace glassbox {
-namespace {
+namespace io_mapped_file_test {
 
 using test_support::TemporaryFolder;
 using test_support::throws;
@@ -136,5 +136,5 @@ TEST(RecogniseFile, KnownBeginnings) {
   }
 }
 
-}  // namespace
+}  // namespace io_mapped_file_test
 }  // namespace glassbox

@@ -10,7 +10,7 @@
 #include "support/expect_near.hpp"
 
 namespace glassbox {
-namespace {
+namespace io_npy_test {
 
 using test_support::make_tensor;
 using test_support::near_tensors;
@@ -134,5 +134,5 @@ TEST(Npy, ReadingErrors) {
   EXPECT_EQ(error(npy_header("<f4", {huge + 1, 1}), 2), ": a size in its .npy shape is too large");
 }
 
-}  // namespace
+}  // namespace io_npy_test
 }  // namespace glassbox

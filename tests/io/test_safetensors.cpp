@@ -8,7 +8,7 @@
 #include "support/expect_near.hpp"
 
 namespace glassbox {
-namespace {
+namespace io_safetensors_test {
 
 using test_support::bytes_of;
 using test_support::f32_tensor;
@@ -266,5 +266,5 @@ TEST_F(Shards, ASingleFileComesFirst) {
   EXPECT_EQ(tensors.places.size(), 1u);
 }
 
-}  // namespace
+}  // namespace io_safetensors_test
 }  // namespace glassbox

@@ -9,7 +9,7 @@
 #include "io/temporary_folder.hpp"
 
 namespace glassbox {
-namespace {
+namespace io_tokenizer_config_json_test {
 
 TokenizerConfig read(const std::string& json) {
   const test_support::TemporaryFolder folder;
@@ -73,5 +73,5 @@ TEST(TokenizerConfigJson, RefusesWrongValues) {
   EXPECT_EQ(error_of("[]"), "is [], expected a JSON object");
 }
 
-}  // namespace
+}  // namespace io_tokenizer_config_json_test
 }  // namespace glassbox

@@ -6,7 +6,7 @@
 #include "support/expect_near.hpp"
 
 namespace glassbox {
-namespace {
+namespace io_weight_list_test {
 
 using test_support::throws;
 
@@ -94,5 +94,5 @@ TEST(WeightList, OutsideTheLayers) {
   EXPECT_EQ(outer_weights(config_of(6, 5, 2, 2, 1, 9, true)).size(), 2u);
 }
 
-}  // namespace
+}  // namespace io_weight_list_test
 }  // namespace glassbox

@@ -8,7 +8,7 @@
 #include <vector>
 
 namespace glassbox::kernels {
-namespace {
+namespace kernels_products_test {
 
 // Whole numbers from -7 to 7 that follow no simple pattern: their products and sums are exact in float.
 template <typename T>
@@ -108,5 +108,5 @@ TEST(Products, StoredTypesAreWidened) {
   EXPECT_EQ(found, expected);
 }
 
-}  // namespace
+}  // namespace kernels_products_test
 }  // namespace glassbox::kernels

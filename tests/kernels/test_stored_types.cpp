@@ -8,7 +8,7 @@
 #include <limits>
 
 namespace glassbox {
-namespace {
+namespace kernels_stored_types_test {
 
 float half(std::uint16_t bits) { return widen(Half{bits}); }
 
@@ -65,5 +65,5 @@ TEST(StoredTypes, RowsAreWidenedToEitherType) {
   EXPECT_EQ(f32[0], static_cast<float>(1.0 / 3));
 }
 
-}  // namespace
+}  // namespace kernels_stored_types_test
 }  // namespace glassbox

@@ -11,7 +11,7 @@
 #include "glassbox/text/sentencepiece_tokenizer.hpp"
 
 namespace glassbox {
-namespace {
+namespace text_fuzz_tokenizer_test {
 
 using Ids = std::vector<TokenId>;
 
@@ -181,5 +181,5 @@ TEST_P(FuzzTokenizer, ErrorOrRightResult) {
 
 INSTANTIATE_TEST_SUITE_P(Models, FuzzTokenizer, ::testing::Values("llama_like.model", "unigram.model"));
 
-}  // namespace
+}  // namespace text_fuzz_tokenizer_test
 }  // namespace glassbox

@@ -12,7 +12,7 @@
 #include <sstream>
 
 namespace glassbox {
-namespace {
+namespace text_sentencepiece_model_test {
 
 std::string read_file(const std::string& name) {
   std::ifstream stream(std::string(GLASSBOX_SOURCE_DIR) + "/tests/reference/tokenizer-small/" + name,
@@ -334,5 +334,5 @@ TEST(SentencePieceModel, LikelyFormats) {
   EXPECT_EQ(likely_tokenizer_format("\x0A\x0E"), "");
 }
 
-}  // namespace
+}  // namespace text_sentencepiece_model_test
 }  // namespace glassbox

@@ -13,7 +13,7 @@
 #include <random>
 
 namespace glassbox {
-namespace {
+namespace text_sentencepiece_tokenizer_test {
 
 using Ids = std::vector<TokenId>;
 
@@ -409,5 +409,5 @@ TEST_F(Stories260k, StreamsChineseInWholeCharacters) {
 
 TEST_F(Stories260k, DecodesAsLibsentencepieceDoes) { expect_decode_equals_libsentencepiece(path); }
 
-}  // namespace
+}  // namespace text_sentencepiece_tokenizer_test
 }  // namespace glassbox

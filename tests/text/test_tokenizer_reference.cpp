@@ -10,7 +10,7 @@
 #include "glassbox/text/sentencepiece_tokenizer.hpp"
 
 namespace glassbox {
-namespace {
+namespace text_tokenizer_reference_test {
 
 using Ids = std::vector<TokenId>;
 
@@ -74,5 +74,5 @@ INSTANTIATE_TEST_SUITE_P(Stories260k, TokenizerReference,
                          ::testing::Values(std::vector<std::string>{
                              "stories260k/tokenizer.model", "tokenizers/stories260k/reference.json"}));
 
-}  // namespace
+}  // namespace text_tokenizer_reference_test
 }  // namespace glassbox
