@@ -2,8 +2,11 @@
 # Runs parts of the checks one after the other, says how long each took, and ends with a summary line.
 # Usage: parts.sh FOLDER MUTATIONS PART...
 #
-#   debug                    tests/run.sh, in build/debug
+#   debug                    tests/run.sh --together, in build/debug
 #   COMPILER:PRESET          everything built with this compiler and preset, and all its tests
+#   COMPILER:PRESET:together likewise with the tests of several headers in one program, which is built much sooner,
+#                            and without what concerns sources and packaging, which debug checks
+#   COMPILER:PRESET:headers  likewise with the tests of headers only, without the example programs
 #   headers:COMPILER:STD     each header alone, and all in two units
 #   cost:COMPILER            what the headers cost to compile (a report)
 #   mutants                  tests/mutants.sh
@@ -22,11 +25,13 @@ export JOBS=${JOBS:-$(nproc)}
 mkdir -p "$folder"
 
 build_and_test() {
-  local compiler=$1 preset=$2 build=$folder/$1-$2
-  local chosen=()
+  local compiler=$1 preset=$2 how=$3 build=$folder/$1-$2
+  local chosen=() options=()
   # What concerns only the sources and the packaging does not change with the sanitizers.
-  if [[ $preset == sanitize ]]; then chosen=(-LE packaging); fi
-  CXX=$compiler cmake --preset "$preset" -B "$build" > "$build.configure.log" 2>&1 || {
+  if [[ $preset == sanitize || -n $how ]]; then chosen=(-LE packaging); fi
+  if [[ -n $how ]]; then options+=(-DGLASSBOX_TESTS_TOGETHER=ON); fi
+  if [[ $how == headers ]]; then options+=(-DGLASSBOX_BUILD_EXAMPLES=OFF); fi
+  CXX=$compiler cmake --preset "$preset" -B "$build" "${options[@]}" > "$build.configure.log" 2>&1 || {
     cat "$build.configure.log"
     return 1
   }
@@ -48,8 +53,8 @@ run_part() {
   local kind compiler argument
   IFS=: read -r kind compiler argument <<< "$1"
   case $kind in
-    debug) tests/run.sh ;;
-    g++ | clang++) build_and_test "$kind" "$compiler" ;;
+    debug) tests/run.sh --together ;;
+    g++ | clang++) build_and_test "$kind" "$compiler" "$argument" ;;
     headers)
       CXX=$compiler STANDARD=$argument tests/packaging/compile_checks.sh headers_alone "$folder/headers" &&
         CXX=$compiler STANDARD=$argument tests/packaging/compile_checks.sh two_units "$folder/headers"

@@ -4,6 +4,8 @@
 #   tests/run.sh                      every test (preset debug, in build/debug)
 #   tests/run.sh rms_norm             the tests of one header: builds only these
 #   tests/run.sh io/npy attention     of several
+#   tests/run.sh --together           every test, those of several headers in one program: built sooner, for a
+#                                     machine that only wants to know whether all is right
 #   tests/run.sh --list               the names
 #   tests/run.sh --regenerate         writes anew every expected text that depends on the embedded model
 #   tests/run.sh --full               every compiler and configuration, 2,000 mutations of each file format,
@@ -31,7 +33,7 @@ configure_debug() {
   .ci/install_packages.sh "${packages[@]}"
   say "configuring build/debug (cmake --preset debug)"
   mkdir -p build
-  if ! cmake --preset debug -DGLASSBOX_BUILD_TESTS=ON > build/configure.log 2>&1; then
+  if ! cmake --preset debug -DGLASSBOX_BUILD_TESTS=ON "-DGLASSBOX_TESTS_TOGETHER=${1:-OFF}" > build/configure.log 2>&1; then
     cat build/configure.log >&2
     say "configuring failed, for the reason above"
     exit 1
@@ -42,7 +44,7 @@ configure_debug() {
 all_names() { (cd build/debug && ctest -N) | sed -n 's/^ *Test *#[0-9]*: //p'; }
 
 run_all() {
-  configure_debug
+  configure_debug "${1:-OFF}"
   say "building (cmake --build --preset debug)"
   cmake --build --preset debug -- --no-print-directory
   ctest --preset debug
@@ -93,6 +95,7 @@ run_full() {
 case ${1:-} in
   "") run_all ;;
   --help | -h) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" ;;
+  --together) run_all ON ;;
   --list) configure_debug && all_names ;;
   --regenerate) regenerate ;;
   --full) run_full ;;

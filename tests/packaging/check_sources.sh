@@ -15,10 +15,7 @@ book_headers() { all_headers | grep -v /; }
 
 # FILE:LINE:text of every line of the headers given, with // comments and string literals taken out.
 code_lines() {
-  local header
-  for header in "$@"; do
-    sed -E 's/"([^"\\]|\\.)*"/""/g; s|//.*$||' "$header" | awk -v file="$header" '{print file ":" NR ":" $0}'
-  done
+  awk '{ gsub(/"([^"\\]|\\.)*"/, "\"\""); sub(/\/\/.*/, ""); print FILENAME ":" FNR ":" $0 }' "$@"
 }
 
 # code_must_not_match REGEX REASON HEADER...: an extended regular expression for the beginning of a line of code.
@@ -35,11 +32,8 @@ reading_order() {
 }
 
 check_layering() {
-  local header
-  while read -r header; do
-    grep -nE '^ *# *include *"' "$header" | sed -E 's/^([0-9]+):.*"(.*)".*/\1 \2/' |
-      while read -r line included; do echo "$header $line $included"; done || true
-  done < <(all_headers) | awk -v order="$(reading_order)" '
+  mapfile -t headers < <(all_headers)
+  grep -nHE '^ *# *include *"' "${headers[@]}" | sed -E 's/^([^:]+):([0-9]+):.*"(.*)".*/\1 \2 \3/' | awk -v order="$(reading_order)" '
     function fail(reason) { print $1 ":" $2 ": includes " $3 ": " reason }
     BEGIN {
       count = split(order, lines, "\n")
