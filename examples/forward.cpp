@@ -154,6 +154,19 @@ std::unique_ptr<glassbox::Tokenizer> tokenizer_for_pieces(const examples::ModelA
   }
 }
 
+// Numbers that are none are written like all others, but not in silence.
+template <std::floating_point Scalar>
+void print_finite(const Tensor<Scalar>& logits) {
+  Index infinite = 0;
+  for (Index row = 0; row < logits.rows(); ++row) {
+    for (Index id = 0; id < logits.cols(); ++id) infinite += std::isfinite(logits.row(row)[id]) ? 0 : 1;
+  }
+  if (infinite == 0) return;
+  std::cerr << "note: " << infinite << " of " << logits.size()
+            << " logits are NaN or infinite: the weights are, or " << glassbox::dtype_name<Scalar>()
+            << " is too small for them\n";
+}
+
 template <std::floating_point Scalar>
 int run(const ForwardArguments& arguments) {
   const glassbox::Checkpoint<Scalar> checkpoint = examples::open_model<Scalar>(arguments.model);
@@ -168,6 +181,8 @@ int run(const ForwardArguments& arguments) {
   }
   const Tensor<Scalar> logits =
       compute_logits(checkpoint.causal_lm, ids, arguments.chunk, arguments.no_cache);
+  examples::print_notes(checkpoint.report);
+  print_finite(logits);
   if (!arguments.npy.empty()) glassbox::write_npy(arguments.npy, logits);
   if (arguments.json) {
     print_json(ids, logits);

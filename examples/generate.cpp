@@ -7,8 +7,6 @@
 //   break glassbox::sample_next_token  the choice: logits in, token out
 //   break glassbox::StreamingDecoder::push  a token's text: nothing yet where half a character came
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <sstream>
 
@@ -121,7 +119,7 @@ std::string sampling_text(const examples::CommandLine& command_line,
   const bool greedy = sampling.temperature == 0;
   std::string text;
   if (greedy && !command_line.given("--temperature")) {
-    text = "greedy (neither --temperature nor generation_config.json asks for another choice)";
+    text = "greedy (neither --temperature nor generation_config.json asks for a temperature above 0)";
   } else if (greedy) {
     text = "greedy (--temperature 0)";
   }
@@ -174,18 +172,31 @@ void report(const GenerationResult& result, bool greedy, bool seed_given) {
             << (greedy ? " (not used: greedy)" : " (with --seed it gives the same text again)") << "\n";
 }
 
+// All bytes of a file, or of standard input where it is "-". No model's context takes 16 MiB of text.
+std::string read_bytes(const std::string& file) {
+  const std::string name = file == "-" ? "standard input" : file;
+  const std::size_t most = 16 << 20;
+  std::FILE* const stream = file == "-" ? stdin : std::fopen(file.c_str(), "rb");
+  std::string bytes;
+  char block[1 << 16];
+  std::size_t count = 0;
+  while (stream != nullptr && bytes.size() <= most &&
+         (count = std::fread(block, 1, sizeof block, stream)) > 0) {
+    bytes.append(block, count);
+  }
+  const bool failed = stream == nullptr || std::ferror(stream) != 0;
+  if (stream != nullptr && stream != stdin) std::fclose(stream);
+  if (failed) glassbox::throw_error<glassbox::FormatError>(name + ": the prompt cannot be read");
+  if (bytes.size() > most) {
+    glassbox::throw_error<glassbox::FormatError>(name +
+                                                 ": the prompt has more than 16 MiB, which no model takes");
+  }
+  return bytes;
+}
+
 // One line break at the end belongs to the file, not to the text: echo and editors put it there.
 std::string read_prompt(const std::string& file) {
-  std::ostringstream bytes;
-  if (file == "-") {
-    bytes << std::cin.rdbuf();
-  } else {
-    std::ifstream stream(file, std::ios::binary);
-    if (!stream || std::filesystem::is_directory(file))
-      glassbox::throw_error<glassbox::FormatError>(file + ": the prompt cannot be read");
-    bytes << stream.rdbuf();
-  }
-  std::string text = bytes.str();
+  std::string text = read_bytes(file);
   if (text.ends_with('\n')) text.pop_back();
   if (text.ends_with('\r')) text.pop_back();
   return text;
@@ -216,13 +227,16 @@ int generate(int argc, char** argv) {
   const std::vector<TokenId> prompt_ids = tokenizer->encode_with_special_tokens(arguments.prompt);
   glassbox::Generator generator(causal_lm, config, tokenizer.get());
   generator.prefill(prompt_ids);  // breakpoint: all tokens of the prompt in one pass
+  examples::print_notes(checkpoint.report, causal_lm.config, *tokenizer);
   std::cerr << "model: " << checkpoint.report.path << " (" << checkpoint.report.format << ")\n"
             << "sampling: " << sampling_text(command_line, config.sampling) << "\n";
   if (!arguments.no_echo) std::cout << generator.result().prompt_text << std::flush;
   while (generator.next()) {  // breakpoint: one token each time
-    std::cout << generator.new_text() << std::flush;
+    std::cout << generator.new_text();
+    examples::flush_output();
   }
-  std::cout << std::endl;
+  std::cout << "\n";
+  examples::flush_output();
   report(generator.result(), config.sampling.temperature == 0, command_line.given("--seed"));
   return 0;
 }

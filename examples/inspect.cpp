@@ -60,7 +60,7 @@ std::string padded_left(const std::string& text, std::size_t width) {
 }
 
 void print_line(const std::string& key, const std::string& value) {
-  std::cout << "  " << padded(key, 25) << " " << value << "\n";
+  std::cout << "  " << padded(examples::printable(key), 25) << " " << examples::printable(value) << "\n";
 }
 
 std::string id_text(glassbox::TokenId id) { return id < 0 ? "none" : std::to_string(id); }
@@ -117,7 +117,8 @@ void print_account(const glassbox::CheckpointReport& report) {
   for (const glassbox::IgnoredKey& key : report.ignored_keys) {
     if (key.file != file) std::cout << "  " << std::filesystem::path(key.file).filename().string() << ":\n";
     file = key.file;
-    const bool notable = key.reason == glassbox::unknown_key_reason || key.reason.starts_with("NOT");
+    const bool notable =
+        key.reason == glassbox::unknown_key_reason || key.reason.starts_with(glassbox::not_honoured);
     print_line((notable ? "! " : "  ") + key.key, key.value + "  " + key.reason);
   }
   if (report.ignored_keys.empty()) std::cout << "  none\n";
@@ -232,8 +233,8 @@ void print_unused(const glassbox::CheckpointReport& report) {
   for (const glassbox::ReportedTensor& tensor : report.tensors) {
     if (!tensor.used_as.empty()) continue;
     any = true;
-    std::cout << "  " << tensor.name << "  " << tensor.dtype << "  " << grouped(tensor.bytes)
-              << " bytes: " << tensor.unused_because << "\n";
+    std::cout << "  " << examples::printable(tensor.name) << "  " << tensor.dtype << "  "
+              << grouped(tensor.bytes) << " bytes: " << tensor.unused_because << "\n";
   }
   if (!any) std::cout << "  none\n";
 }
@@ -392,7 +393,7 @@ int inspect(int argc, char** argv) {
   const glassbox::ModelConfig& config = description.config;
   const Index seq = arguments.context == 0 ? config.max_position_embeddings : arguments.context;
   check_countable(config, arguments, seq);
-  std::cout << arguments.model.model << "\n";
+  std::cout << examples::printable(arguments.model.model) << "\n";
   print_configuration(config, description.generation_config);
   std::cout << std::flush;  // what is known stands there, should the files be damaged
   std::string no_weights, problem;

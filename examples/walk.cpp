@@ -122,7 +122,8 @@ void print_flow(const glassbox::ModelConfig& config, Index tokens) {
 
 void print_prompt(const Arguments& arguments, const std::vector<TokenId>& ids,
                   const std::vector<std::string>& pieces) {
-  if (arguments.ids.empty()) std::cout << "  text       \"" << arguments.prompt << "\"\n";
+  if (arguments.ids.empty())
+    std::cout << "  text       \"" << examples::printable(arguments.prompt) << "\"\n";
   std::vector<std::string> names{"pieces"};
   std::vector<std::string> numbers{"input_ids"};
   for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -324,10 +325,12 @@ int walk(int argc, char** argv) {
   if (command_line.given("--ids")) {
     check_ids(arguments.ids, config.vocab_size);
     take_walk(arguments, checkpoint, tokenizer_for_ids(arguments.model, config).get(), arguments.ids);
+    examples::print_notes(checkpoint.report);
     return 0;
   }
   const std::unique_ptr<glassbox::Tokenizer> tokenizer = examples::open_tokenizer(arguments.model, config);
   take_walk(arguments, checkpoint, tokenizer.get(), tokenizer->encode_with_special_tokens(arguments.prompt));
+  examples::print_notes(checkpoint.report, config, *tokenizer);
   return 0;
 }
 

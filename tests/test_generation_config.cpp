@@ -44,6 +44,9 @@ TEST(GenerationConfig, ErrorsNameTheSetting) {
   config = GenerationConfig();
   config.stop_strings = {"end", ""};
   EXPECT_TRUE(throws<UsageError>([&] { config.validate(); }, "generation: a stop string is empty"));
+  config.stop_strings = {"end", "a\xE4\xBD"};
+  EXPECT_TRUE(throws<UsageError>([&] { config.validate(); },
+                                 "generation: the stop string \"a\\xE4\\xBD\" is not well-formed UTF-8"));
   config = GenerationConfig();
   config.sampling.top_p = 2;
   EXPECT_TRUE(throws<UsageError>([&] { config.validate(); },

@@ -11,6 +11,9 @@
 #include <iostream>
 #include <new>
 #include <sstream>
+#include <stdexcept>
+
+#include "glassbox/utf8.hpp"
 
 namespace examples {
 namespace {
@@ -122,7 +125,12 @@ void CommandLine::positional(const std::string& name, std::string& value, const 
 void CommandLine::option(const std::string& names, std::string& value, const std::string& value_name,
                          const std::string& description) {
   add(names, value_name, description, value.empty() ? "" : in_quotes(value), false,
-      [&value](const std::string& text) { value = text; });
+      [&value, value_name](const std::string& text) {
+        if (value_name == "FILE" && text.empty()) {
+          throw CLI::ValidationError("expected the name of a file, got \"\"");
+        }
+        value = text;
+      });
 }
 
 void CommandLine::option(const std::string& names, std::int64_t& value, const std::string& value_name,
@@ -214,18 +222,45 @@ int CommandLine::wrong_use(const std::string& message) const {
   return 2;
 }
 
+std::string printable(const std::string& text) {
+  std::string result;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const int length = glassbox::utf8_character_length(std::string_view(text).substr(begin));
+    const std::string character = text.substr(begin, length > 0 ? static_cast<std::size_t>(length) : 1);
+    const unsigned char first = static_cast<unsigned char>(character[0]);
+    // U+0080 to U+009F are control characters too: C2 80 to C2 9F.
+    const bool is_control = first < 0x20 || first == 0x7F ||
+                            (first == 0xC2 && length == 2 && static_cast<unsigned char>(character[1]) < 0xA0);
+    if (is_control || length <= 0) {
+      for (const char byte : character) {
+        char digits[8];
+        std::snprintf(digits, sizeof digits, "\\x%02x",
+                      static_cast<unsigned>(static_cast<unsigned char>(byte)));
+        result += digits;
+      }
+    } else {
+      result += character;
+    }
+    begin += character.size();
+  }
+  return result;
+}
+
+void flush_output() {
+  if (!std::cout.flush().good()) throw std::runtime_error("standard output could not be written");
+}
+
 int run_main(int argc, char** argv, int (*program)(int argc, char** argv)) {
   const std::string path = argc > 0 ? argv[0] : "program";
   const std::string name = path.substr(path.find_last_of("/\\") + 1);
   try {
     const int exit_code = program(argc, argv);
-    const bool written = std::cout.flush().good() && std::fflush(stdout) == 0;
-    if (exit_code != 0 || written) return exit_code;
-    std::cerr << name << ": standard output could not be written\n";
+    if (exit_code == 0) flush_output();
+    return exit_code;
   } catch (const std::bad_alloc&) {
     std::cerr << name << ": out of memory\n";
   } catch (const std::exception& error) {
-    std::cerr << name << ": " << error.what() << "\n";
+    std::cerr << name << ": " << printable(error.what()) << "\n";
   } catch (...) {
     std::cerr << name << ": an exception of unknown type\n";
   }

@@ -94,6 +94,13 @@ class CommandLine {
   std::unique_ptr<CLI::App> app_;
 };
 
+// A text from a file as one line that a terminal only shows: control characters and bytes that are no UTF-8
+// as \x and two digits.
+std::string printable(const std::string& text);
+
+// Throws std::runtime_error where standard output takes no more (a full disk): for programs that run long.
+void flush_output();
+
 // Runs program(argc, argv) and returns its exit code, or 1 after an exception, with one message
 // "NAME: what happened" on standard error. Output that could not be written (a full disk) is a failure too.
 int run_main(int argc, char** argv, int (*program)(int argc, char** argv));

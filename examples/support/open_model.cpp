@@ -1,6 +1,8 @@
 #include "support/open_model.hpp"
 
 #include <filesystem>
+#include <iostream>
+#include <vector>
 
 #include "glassbox/io/checkpoint.hpp"
 #include "glassbox/io/tokenizer_config_json.hpp"
@@ -32,6 +34,37 @@ glassbox::Checkpoint<float> open_model(const ModelArguments& arguments) {
 template <>
 glassbox::Checkpoint<double> open_model(const ModelArguments& arguments) {
   return glassbox::load_checkpoint<double>(arguments.model);
+}
+
+void print_notes(const glassbox::CheckpointReport& report) {
+  std::vector<std::string> notes;
+  for (const glassbox::IgnoredKey& key : report.ignored_keys) {
+    const bool unknown = key.reason == glassbox::unknown_key_reason;
+    if (!unknown && !key.reason.starts_with(glassbox::not_honoured)) continue;
+    notes.push_back(std::filesystem::path(key.file).filename().string() + ": \"" + key.key + "\" " +
+                    key.value +
+                    (unknown ? " is unknown to this library and was not used" : ": " + key.reason));
+  }
+  for (const glassbox::ReportedTensor& tensor : report.tensors) {
+    const std::string& reason = tensor.unused_because;
+    if (reason.empty() || reason.starts_with("a buffer:") || reason.starts_with("the same as")) continue;
+    notes.push_back(std::filesystem::path(tensor.file).filename().string() + ": tensor " + tensor.name +
+                    " was not used: " + reason);
+  }
+  const std::size_t most = 8;
+  for (std::size_t i = 0; i < notes.size() && i < most; ++i)
+    std::cerr << "note: " << printable(notes[i]) << "\n";
+  if (notes.size() > most) std::cerr << "note: " << notes.size() - most << " more; inspect lists them all\n";
+}
+
+void print_notes(const glassbox::CheckpointReport& report, const glassbox::ModelConfig& config,
+                 const glassbox::Tokenizer& tokenizer) {
+  print_notes(report);
+  if (tokenizer.bos_id() == config.bos_token_id) return;
+  const std::string tokenizers = tokenizer.bos_id() < 0 ? "none" : std::to_string(tokenizer.bos_id());
+  const std::string models = config.bos_token_id < 0 ? "none" : std::to_string(config.bos_token_id);
+  std::cerr << "note: the begin token is " << tokenizers << " by the tokenizer, which is followed, and "
+            << models << " by the model's configuration\n";
 }
 
 glassbox::ModelDescription open_config(const ModelArguments& arguments) {

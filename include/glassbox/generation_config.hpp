@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "glassbox/sampling_config.hpp"
+#include "glassbox/utf8.hpp"
 
 namespace glassbox {
 
@@ -39,6 +40,10 @@ inline void GenerationConfig::validate() const {
   }
   for (const std::string& stop_string : stop_strings) {
     if (stop_string.empty()) throw_error<UsageError>("generation: a stop string is empty");
+    if (!is_utf8(stop_string)) {
+      throw_error<UsageError>("generation: the stop string \"" + escaped_bytes(stop_string) +
+                              "\" is not well-formed UTF-8");
+    }
   }
 }
 

@@ -2,7 +2,6 @@
 // borders.
 #pragma once
 
-#include <cstdio>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,7 +26,7 @@ class StopStrings {
   explicit StopStrings(std::vector<std::string> stop_strings) : stop_strings_(std::move(stop_strings)) {
     for (const std::string& stop_string : stop_strings_) {
       if (is_utf8(stop_string)) continue;
-      throw_error<UsageError>("generation: the stop string \"" + escaped(stop_string) +
+      throw_error<UsageError>("generation: the stop string \"" + escaped_bytes(stop_string) +
                               "\" is not well-formed UTF-8");
     }
   }
@@ -61,19 +60,6 @@ class StopStrings {
   std::vector<std::string> stop_strings_;
   std::string held_;
   std::string match_;
-
-  // Bytes beyond ASCII as \x and two digits, since a message must be UTF-8 itself.
-  static std::string escaped(const std::string& text) {
-    std::string shown;
-    for (const char byte : text) {
-      char digits[8];
-      std::snprintf(digits, sizeof digits, "\\x%02X",
-                    static_cast<unsigned>(static_cast<unsigned char>(byte)));
-      const bool printable = byte >= 0x20 && byte < 0x7F;
-      shown += printable ? std::string(1, byte) : digits;
-    }
-    return shown;
-  }
 
   // Sets match_ to the longest stop string that held_ ends with.
   void match_end_of_held() {

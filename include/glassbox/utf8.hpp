@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdio>
+#include <string>
 #include <string_view>
 
 namespace glassbox {
@@ -40,6 +42,18 @@ inline bool is_utf8(std::string_view bytes) {
     bytes.remove_prefix(static_cast<std::size_t>(length));
   }
   return true;
+}
+
+// Bytes beyond ASCII as \x and two digits, since a message must be UTF-8 itself.
+inline std::string escaped_bytes(std::string_view text) {
+  std::string shown;
+  for (const char byte : text) {
+    char digits[8];
+    std::snprintf(digits, sizeof digits, "\\x%02X", static_cast<unsigned>(static_cast<unsigned char>(byte)));
+    const bool printable = byte >= 0x20 && byte < 0x7F;
+    shown += printable ? std::string(1, byte) : digits;
+  }
+  return shown;
 }
 
 }  // namespace glassbox

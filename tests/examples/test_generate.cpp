@@ -60,8 +60,13 @@ class GenerateProgram : public ::testing::Test {
     std::string command = shell_quoted(program);
     for (const std::string& argument : arguments) command += " " + shell_quoted(argument);
     const std::string input = folder.write("stdin", standard_input);
-    command += " < " + shell_quoted(input) + " > " + shell_quoted(folder.file("out")) + " 2> " +
-               shell_quoted(folder.file("err"));
+    return run_shell(command + " < " + shell_quoted(input));
+  }
+
+  // A whole command line, whose own redirections win.
+  Outcome run_shell(const std::string& line) {
+    const std::string command =
+        "{ " + line + "; } > " + shell_quoted(folder.file("out")) + " 2> " + shell_quoted(folder.file("err"));
     const int status = std::system(command.c_str());
     Outcome outcome;
     outcome.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -111,7 +116,8 @@ TEST_F(GenerateProgram, SaysWhatItDidOnStandardError) {
   const Outcome outcome = run({model, "--prompt", "the fox", "--max-new-tokens", "3", "--seed", "12"});
   EXPECT_EQ(line_with(outcome.err, "model:"), "model: " + model + " (Hugging Face safetensors)");
   EXPECT_EQ(line_with(outcome.err, "sampling:"),
-            "sampling: greedy (neither --temperature nor generation_config.json asks for another choice)");
+            "sampling: greedy (neither --temperature nor generation_config.json asks for a temperature "
+            "above 0)");
   EXPECT_EQ(line_with(outcome.err, "stopped:"), "stopped: max_new_tokens");
   EXPECT_EQ(line_with(outcome.err, "tokens:"), "tokens: 3 in the prompt, 3 new");
   EXPECT_EQ(line_with(outcome.err, "seed:"), "seed: 12 (not used: greedy)");
@@ -209,6 +215,56 @@ TEST_F(GenerateProgram, PromptFromAFileAndFromStandardInput) {
   EXPECT_EQ(run({model, "--prompt-file", "-", "--max-new-tokens", "0"}).out, "\n");
 }
 
+// What cannot be read is no empty prompt, and what no model takes is not cut into tokens first.
+TEST_F(GenerateProgram, PromptsThatCannotBeRead) {
+  const std::string model = write_model();
+  const Outcome of_folder = run({model, "--prompt-file", folder.path().string()});
+  EXPECT_EQ(of_folder.exit_code, 1);
+  EXPECT_EQ(of_folder.err, "generate: " + folder.path().string() + ": the prompt cannot be read\n");
+  const Outcome closed =
+      run_shell(shell_quoted(program) + " " + shell_quoted(model) + " --prompt-file - <&-");
+  EXPECT_EQ(closed.exit_code, 1);
+  EXPECT_EQ(closed.err, "generate: standard input: the prompt cannot be read\n");
+  const Outcome endless = run({model, "--prompt-file", "/dev/zero"});
+  EXPECT_EQ(endless.exit_code, 1);
+  EXPECT_EQ(endless.err, "generate: /dev/zero: the prompt has more than 16 MiB, which no model takes\n");
+}
+
+TEST_F(GenerateProgram, AFullDiskEndsIt) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+  const Outcome outcome =
+      run_shell(shell_quoted(program) + " " + shell_quoted(write_model()) + " > /dev/full");
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_TRUE(outcome.err.ends_with("generate: standard output could not be written\n")) << outcome.err;
+  EXPECT_FALSE(contains(outcome.err, "stopped:")) << "it went on to the end: " << outcome.err;
+}
+
+// What may matter and is not used is said where the model is used, not only by inspect.
+TEST_F(GenerateProgram, SaysWhatItDoesNotUse) {
+  const std::string model = write_model();
+  ModelConfig config = test_support::tiny_config();
+  config.vocab_size = 424;
+  config.max_position_embeddings = 64;
+  config.bos_token_id = -1;
+  test_support::StoredTensors weights = test_support::random_weights(config, 5);
+  weights["foo.\x1b[31mweight"] = test_support::f32_tensor({1}, {1});
+  test_support::write_folder(folder, config, weights);
+  folder.write("generation_config.json", "{\"num_beams\": 4, \"eos_token_id\": 2, \"mystery\": 1}");
+  const Outcome outcome = run({model, "--max-new-tokens", "1"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_TRUE(outcome.err.starts_with(
+      "note: generation_config.json: \"num_beams\" 4: NOT HONOURED: this library does not choose tokens in "
+      "this "
+      "way\n"
+      "note: generation_config.json: \"mystery\" 1 is unknown to this library and was not used\n"
+      "note: model.safetensors: tensor foo.\\x1b[31mweight was not used: no part of a Llama model has this "
+      "name\n"
+      "note: the begin token is 1 by the tokenizer, which is followed, and none by the model's "
+      "configuration\n"
+      "model: "))
+      << outcome.err;
+}
+
 TEST_F(GenerateProgram, StopReasons) {
   const std::string model = write_model();
   const Outcome context = run({model, "--prompt", "the", "--context", "6"});
@@ -258,6 +314,9 @@ TEST_F(GenerateProgram, FailuresAndWrongUse) {
                                         {model, "--top-p", "1.5"},
                                         {model, "--max-new-tokens", "-1"},
                                         {model, "--stop", ""},
+                                        {model, "--stop", "\xE4"},
+                                        {model, "--tokenizer", ""},
+                                        {model, "--prompt-file", ""},
                                         {model, "--prompt", "a", "--prompt-file", "b"},
                                         {model, "--seed", "x"},
                                         {model, "--no-such-option"}};

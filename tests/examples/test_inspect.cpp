@@ -140,6 +140,34 @@ TEST_F(InspectProgram, ForwardShowsThePiecesOfIds) {
   EXPECT_TRUE(contains(ids.out, "0  after 1 \"<s>\":")) << ids.out;
 }
 
+// Infinite logits are given as they are, and said.
+TEST_F(InspectProgram, ForwardSaysWhichLogitsAreNone) {
+  ModelConfig config = tiny_config();
+  StoredTensors weights = random_weights(config, 5);
+  weights["lm_head.weight"].bytes.replace(3, 1, "\x7f");
+  weights["lm_head.weight"].bytes.replace(2, 1, "\xc0");
+  write_folder(folder_, config, weights);
+  const Outcome outcome = run_program("forward", {folder_.path().string(), "--ids", "1,2"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.err,
+            "note: 2 of 22 logits are NaN or infinite: the weights are, or f32 is too small for them\n");
+  EXPECT_EQ(run_program("forward", {folder_.path().string(), "--ids", "1", "--npy", ""}).exit_code, 2);
+}
+
+TEST_F(InspectProgram, NamesFromFilesDoNotReachTheTerminal) {
+  ModelConfig config = tiny_config();
+  StoredTensors weights = random_weights(config, 5);
+  weights["foo\n\x1b[31m"] = f32_tensor({1}, {1});
+  write_folder(folder_, config, weights);
+  const std::string out = run_program("inspect", {folder_.path().string()}).out;
+  EXPECT_TRUE(contains(out, "  foo\\x0a\\x1b[31m  F32  4 bytes: no part of a Llama model has this name\n"))
+      << out;
+  weights["model.\x1b[31m"] = f32_tensor({1}, {1});
+  write_folder(folder_, config, weights);
+  const std::string err = run_program("forward", {folder_.path().string(), "--ids", "1"}).err;
+  EXPECT_TRUE(contains(err, "tensor model.\\x1b[31m is part of the model")) << err;
+}
+
 TEST_F(InspectProgram, ForwardWithIdsNeedsNoTokenizer) {
   const std::string model = write_model();
   const std::string wrong = folder_.write("tokenizer.model", "");

@@ -150,7 +150,7 @@ TEST(ConfigJson, ExtraRopeSettingsOfTransformers5) {
       read_with("\"rope_parameters\": {\"rope_type\": \"default\"}, \"rope_theta\": 7").config.rope_theta,
       7.0);
   EXPECT_EQ(error_with("\"rope_theta\": 10000, \"rope_parameters\": {\"rope_theta\": 5}"),
-            "\"rope_parameters.rope_theta\" is 5, expected the same as \"rope_theta\" 10000 beside it");
+            "\"rope_parameters.rope_theta\" is 5, expected the same as the other rope_theta of this file");
   EXPECT_EQ(
       error_with("\"rope_parameters\": {\"rope_type\": \"llama3\", \"rope_theta\": 5}"),
       "\"rope_parameters.rope_type\" is \"llama3\", expected \"default\": scaled rotary positions are not "
@@ -171,6 +171,12 @@ TEST(ConfigJson, RopeScaling) {
                     "\", expected \"default\": scaled rotary positions are not computed");
     }
   }
+  const LoadedConfig inside =
+      read_with("\"rope_scaling\": {\"rope_type\": \"default\", \"rope_theta\": 500}");
+  EXPECT_EQ(inside.config.rope_theta, 500.0) << "as in rope_parameters";
+  EXPECT_EQ(error_with(
+                "\"rope_theta\": 10000, \"rope_scaling\": {\"rope_type\": \"default\", \"rope_theta\": 500}"),
+            "\"rope_scaling.rope_theta\" is 500, expected the same as the other rope_theta of this file");
   EXPECT_EQ(error_with("\"rope_scaling\": {\"factor\": 4.0}"),
             "\"rope_scaling.rope_type\" is missing, expected \"default\"");
   EXPECT_EQ(error_of<FormatError>(std::string("{") + kSmallest + ", \"rope_scaling\": \"linear\"}"),
@@ -252,8 +258,12 @@ TEST(ConfigJson, WrongValues) {
   EXPECT_EQ(error_with("\"max_position_embeddings\": null"), "\"max_position_embeddings\" is null" + sizes);
   EXPECT_EQ(error_with("\"num_key_value_heads\": 0"), "\"num_key_value_heads\" is 0" + sizes);
   EXPECT_EQ(error_with("\"head_dim\": -2"), "\"head_dim\" is -2" + sizes);
-  EXPECT_EQ(error_with("\"rms_norm_eps\": \"1e-5\""), "\"rms_norm_eps\" is \"1e-5\", expected a number >= 0");
-  EXPECT_EQ(error_with("\"rms_norm_eps\": -1e-5"), "\"rms_norm_eps\" is -1e-05, expected a number >= 0");
+  EXPECT_EQ(error_with("\"rms_norm_eps\": \"1e-5\""),
+            "\"rms_norm_eps\" is \"1e-5\", expected a number from 0 to 1");
+  EXPECT_EQ(error_with("\"rms_norm_eps\": 1e300"),
+            "\"rms_norm_eps\" is 1e+300, expected a number from 0 to 1");
+  EXPECT_EQ(error_with("\"rms_norm_eps\": -1e-5"),
+            "\"rms_norm_eps\" is -1e-05, expected a number from 0 to 1");
   EXPECT_EQ(error_with("\"rope_theta\": 0"), "\"rope_theta\" is 0, expected a number > 0");
   EXPECT_EQ(error_with("\"rope_theta\": \"10000\""), "\"rope_theta\" is \"10000\", expected a number > 0");
   EXPECT_EQ(error_with("\"tie_word_embeddings\": 1"), "\"tie_word_embeddings\" is 1, expected true or false");

@@ -87,6 +87,9 @@ TEST(GenerationConfigJson, DefaultsOfSampling) {
   EXPECT_EQ(loaded.generation_config.sampling.top_k, 50);
   EXPECT_EQ(loaded.generation_config.sampling.top_p, 1.0);
   EXPECT_EQ(loaded.generation_config.stop_strings, (std::vector<std::string>{"x"}));
+  EXPECT_EQ(
+      read_text("{\"do_sample\": true, \"temperature\": 0, \"top_k\": 5, \"eos_token_id\": 2}").assumptions,
+      (std::vector<std::string>{"has do_sample true and temperature 0, which is greedy"}));
   EXPECT_EQ(loaded.assumptions, (std::vector<std::string>{"has no temperature, so 1 (do_sample is true)",
                                                           "has no top_k, so 50 (do_sample is true)",
                                                           "has no eos_token_id, so that of config.json"}));

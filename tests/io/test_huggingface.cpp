@@ -165,7 +165,6 @@ TEST_F(HuggingFace, UnusedTensorsAreListed) {
   tensors_["model.layers.0.self_attn.rotary_emb.inv_freq"] = f32_tensor({1}, {1});
   tensors_["model.layers.2.mlp.up_proj.weight"] = f32_tensor({1}, {1});
   tensors_["model.layers.7.self_attn.q_proj.bias"] = f32_tensor({1}, {1});
-  tensors_["model.layers.x.weight"] = f32_tensor({1}, {1});
   tensors_["other.bias"] = f32_tensor({1}, {1});
   EXPECT_EQ(unused(),
             (std::vector<std::string>{
@@ -174,7 +173,6 @@ TEST_F(HuggingFace, UnusedTensorsAreListed) {
                 "head_dim",
                 "model.layers.2.mlp.up_proj.weight: layer 2 is not below num_hidden_layers 2",
                 "model.layers.7.self_attn.q_proj.bias: layer 7 is not below num_hidden_layers 2",
-                "model.layers.x.weight: no part of a Llama model has this name",
                 "other.bias: no part of a Llama model has this name"}));
 }
 
@@ -197,6 +195,27 @@ TEST_F(HuggingFace, BiasesAreNotDropped) {
                            consequence);
     tensors_.erase("model.layers.0.self_attn." + name + ".weight");
   }
+}
+
+// Whatever such a tensor does in the model it came from, it is not done here.
+TEST_F(HuggingFace, UnknownPartsOfTheModelAreRefused) {
+  for (const std::string name :
+       {"model.layers.0.self_attn.sinks", "model.layers.1.self_attn.q_layernorm.weight",
+        "model.layers.0.post_feedforward_layernorm.weight", "model.layers.0.self_attn.q_proj.weight_scale",
+        "model.layers.0.self_attn.q_proj.lora_A.weight", "model.layers.x.weight",
+        "model.embed_positions.weight", "lm_head.weight_scale"}) {
+    tensors_[name] = f32_tensor({1}, {1});
+    EXPECT_EQ(error(), ": tensor " + name +
+                           " is part of the model, but of no part that this library computes: without it the "
+                           "results would be wrong");
+    tensors_.erase(name);
+  }
+  config_.tie_word_embeddings = true;
+  tensors_.erase("lm_head.weight");
+  tensors_["lm_head.bias"] = f32_tensor({11}, std::vector<float>(11, 1));
+  EXPECT_EQ(error(),
+            ": tensor lm_head.bias is a bias, but a Llama model has none there: without it the results "
+            "would be wrong");
 }
 
 TEST_F(HuggingFace, BiasesOfTheConfigurationAreTaken) {

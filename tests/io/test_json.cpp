@@ -66,6 +66,15 @@ TEST(ReadJson, Files) {
       pointer + ": this is a Git LFS pointer, not the file itself: run `git lfs pull` or download the file"));
 }
 
+// A parser of C strings ends at a zero byte, and what stands behind it would be accepted unread.
+TEST(ParseJson, ZeroBytes) {
+  const std::string text = std::string("{\n}\0{\"x\": 1}", 12);
+  EXPECT_TRUE(throws<FormatError>([&] { parse_json("a.json", text); },
+                                  "a.json: not valid JSON: a zero byte at byte 3 (line 2, column 2)"));
+  EXPECT_TRUE(throws<FormatError>([] { parse_json("a.json", std::string_view("{}\0", 3), 8); },
+                                  "a.json: not valid JSON: a zero byte at byte 10 (line 1, column 3)"));
+}
+
 TEST(JsonText, LongValuesAreShortened) {
   EXPECT_EQ(json_text(Json("ab")), "\"ab\"");
   EXPECT_EQ(json_text(Json(std::string(78, 'x'))), "\"" + std::string(78, 'x') + "\"");

@@ -153,13 +153,15 @@ TEST(Llama2c, HeadersThatMakeNoSense) {
   const char* names[] = {"dim", "hidden_dim", "n_layers", "n_heads", "n_kv_heads", "vocab_size", "seq_len"};
   for (std::size_t i = 0; i < 7; ++i) {
     EXPECT_EQ(error_of(with_number(bytes, 4 * i, 0)),
-              std::string(": not a llama2.c file: ") + names[i] + " is 0, expected 1 or more");
+              std::string(": not a llama2.c file: ") + names[i] +
+                  " is 0, expected a whole number from 1 to 2147483647");
     if (i == 5) continue;  // a negative vocab_size has a meaning
     EXPECT_EQ(error_of(with_number(bytes, 4 * i, -2)),
-              std::string(": not a llama2.c file: ") + names[i] + " is -2, expected 1 or more");
+              std::string(": not a llama2.c file: ") + names[i] +
+                  " is -2, expected a whole number from 1 to 2147483647");
   }
   EXPECT_EQ(error_of(with_number(bytes, 20, -2147483647 - 1)),
-            ": not a llama2.c file: vocab_size is 2147483648, expected 1 or more");
+            ": not a llama2.c file: vocab_size is 2147483648, expected a whole number from 1 to 2147483647");
   EXPECT_EQ(error_of(with_number(bytes, 12, 3)),
             ": not a llama2.c file: dim 16 is not a multiple of 2 * n_heads 3");
   EXPECT_EQ(error_of(with_number(bytes, 16, 3)),

@@ -73,6 +73,16 @@ TEST(MappedFile, ErrorsSayWhatIsWrong) {
 #endif
 }
 
+// A link that leads nowhere is not the same as nothing: the file was meant to be there.
+TEST(MappedFile, BrokenLink) {
+  const TemporaryFolder folder;
+  const std::string link = folder.file("link");
+  std::filesystem::create_symlink("nowhere", link);
+  EXPECT_TRUE(path_exists(link));
+  EXPECT_TRUE(
+      throws<FormatError>([&] { MappedFile file(link); }, link + ": is a link to a file that is not there"));
+}
+
 // A path that cannot even be asked about is an error of ours, not of <filesystem>.
 TEST(MappedFile, ImpossiblePath) {
   const std::string path = std::string(5000, 'x');

@@ -102,6 +102,22 @@ TEST(Safetensors, OtherFiles) {
             ": not a safetensors file: its header does not begin with {");
 }
 
+TEST(Safetensors, MetadataIsTexts) {
+  EXPECT_EQ(error_of_header("{\"__metadata__\":{\"format\":\"pt\"}}", 0), "");
+  EXPECT_EQ(error_of_header("{\"__metadata__\":{\"format\":3}}", 0),
+            ": __metadata__ is {\"format\":3}, expected an object whose values are strings");
+  EXPECT_EQ(error_of_header("{\"__metadata__\":\"pt\"}", 0),
+            ": __metadata__ is \"pt\", expected an object whose values are strings");
+}
+
+TEST(Safetensors, NothingBesideTheThreeKeys) {
+  EXPECT_EQ(
+      error_of_header("{\"a\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4],\"scale\":2}}", 4),
+      ": tensor a: its entry is "
+      "{\"data_offsets\":[0,4],\"dtype\":\"F32\",\"scale\":2,\"shape\":[]}, expected {\"dtype\": string, "
+      "\"shape\": [sizes], \"data_offsets\": [begin, end]}");
+}
+
 TEST(Safetensors, HeaderIsNotJson) {
   EXPECT_EQ(error_of_header("{\"a\": }", 0), ": not valid JSON at byte 14 (line 1, column 7)");
   EXPECT_EQ(error_of_header("{\"a\":1,\"a\":2}", 0), ": the key \"a\" stands twice in one object");

@@ -70,6 +70,10 @@ TEST(TokenizerConfigJson, RefusesWrongValues) {
       error_of("{\"add_prefix_space\": false}"),
       "\"add_prefix_space\" is false, expected true: whether a space is put in front is the model file's "
       "choice, not the configuration's");
+  EXPECT_EQ(error_of("{\"bos_token\": \"<s>\\u0000\"}"),
+            "\"bos_token\" is \"<s>\\u0000\", expected a token without a zero character");
+  EXPECT_EQ(error_of("{\"eos_token\": {\"content\": \"\\u0000\"}}"),
+            "\"eos_token\" is {\"content\":\"\\u0000\"}, expected a token without a zero character");
   EXPECT_EQ(error_of("[]"), "is [], expected a JSON object");
 }
 

@@ -23,7 +23,9 @@ struct IgnoredKey {
   std::string reason;
 };
 
+// Reasons that a program should tell, since what was left out may matter.
 inline constexpr const char* unknown_key_reason = "unknown to this library";
+inline constexpr const char* not_honoured = "NOT HONOURED";  // how such a reason begins
 
 // One tensor of the files. Exactly one of used_as and unused_because is not empty.
 struct ReportedTensor {

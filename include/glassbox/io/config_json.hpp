@@ -75,21 +75,30 @@ struct RefusedKey {
   const char* meaning;
 };
 
-inline constexpr std::array<RefusedKey, 36> refused_config_keys{{
+inline constexpr std::array<RefusedKey, 53> refused_config_keys{{
     {"add_cross_attention", "false", "attention to an encoder"},
     {"alibi", "false", "positions by a bias instead of rotation"},
     {"attention_multiplier", "null", "another scale of the scores"},
+    {"attention_out_bias", "false", "a bias after attention"},
     {"attn_logit_softcapping", "null", "scores capped by tanh"},
+    {"bias", "false", "biases in every projection"},
     {"clip_qkv", "null", "clipped projections"},
     {"compression_config", "null", "compressed weights"},
     {"cross_attention_hidden_size", "null", "attention to an encoder"},
+    {"dim_model_base", "null", "scaled logits"},
     {"embedding_multiplier", "1", "scaled embeddings"},
     {"final_logit_softcapping", "null", "logits capped by tanh"},
+    {"hidden_activation", "\"silu\"", "another activation"},
     {"is_encoder_decoder", "false", "an encoder"},
+    {"layer_norm_eps", "null", "LayerNorm instead of RMSNorm"},
+    {"layer_norm_epsilon", "null", "LayerNorm instead of RMSNorm"},
     {"logit_scale", "1", "scaled logits"},
+    {"logit_softcap", "null", "logits capped by tanh"},
     {"logits_scaling", "1", "scaled logits"},
+    {"mlp_only_layers", "[]", "a mixture of experts"},
     {"n_routed_experts", "null", "a mixture of experts"},
     {"no_rope_layers", "[]", "layers without rotary positions"},
+    {"norm_epsilon", "null", "another name of rms_norm_eps"},
     {"num_experts", "null", "a mixture of experts"},
     {"num_local_experts", "null", "a mixture of experts"},
     {"parallel_attn", "false", "attention and feed-forward side by side"},
@@ -97,21 +106,29 @@ inline constexpr std::array<RefusedKey, 36> refused_config_keys{{
     {"pruned_heads", "{}", "heads taken out"},
     {"qk_layernorm", "false", "normalised queries and keys"},
     {"qk_norm", "false", "normalised queries and keys"},
+    {"qkv_bias", "false", "biases of query, key and value"},
     {"quantization", "null", "quantised weights"},
     {"quantization_config", "null", "quantised weights"},
     {"query_pre_attn_scalar", "null", "another scale of the scores"},
     {"residual_multiplier", "1", "a scaled residual stream"},
+    {"rms_norm_epsilon", "null", "another name of rms_norm_eps"},
+    {"rope_base", "null", "another name of rope_theta"},
     {"rope_interleave", "false", "rotation of neighbouring pairs"},
     {"rope_interleaved", "false", "rotation of neighbouring pairs"},
+    {"rope_percent", "1", "rotation of a part of each head"},
+    {"rotary_dim", "null", "rotation of a part of each head"},
+    {"rotary_emb_base", "null", "another name of rope_theta"},
     {"rotary_pct", "1", "rotation of a part of each head"},
+    {"scale_depth", "null", "a scaled residual stream"},
+    {"scale_emb", "1", "scaled embeddings"},
     {"sliding_window", "null", "attention to a window of positions"},
     {"sparse_attention", "null", "attention to some positions"},
     {"use_alibi", "false", "positions by a bias instead of rotation"},
+    {"use_bias", "false", "biases in every projection"},
     {"use_parallel_residual", "false", "attention and feed-forward side by side"},
     {"use_qk_norm", "false", "normalised queries and keys"},
     {"use_rope", "true", "a model without rotary positions"},
     {"use_sliding_window", "false", "attention to a window of positions"},
-    {"logit_softcap", "null", "logits capped by tanh"},
 }};
 
 // Reads the keys of one config.json; a class only because every step needs the same four things.
@@ -192,12 +209,19 @@ class ConfigReader {
     }
   }
 
+  double eps() {
+    const std::string expected = "a number from 0 to 1";
+    const double value = object_.number("rms_norm_eps", 0, expected);
+    if (value > 1) object_.throw_value("rms_norm_eps", expected);
+    return value;
+  }
+
   void read_numbers() {
     ModelConfig& config = result_.config;
     if (object_.is_absent("rms_norm_eps")) {
       assume("rms_norm_eps = 1e-06");
     } else {
-      config.rms_norm_eps = object_.number("rms_norm_eps", 0, "a number >= 0");
+      config.rms_norm_eps = eps();
     }
     if (object_.is_absent("hidden_act")) {
       assume("hidden_act = \"silu\"");
@@ -235,16 +259,11 @@ class ConfigReader {
   void read_rope() {
     bool found = !object_.is_absent_or_null("rope_theta");
     if (found) result_.config.rope_theta = theta(object_);
-    if (!object_.is_absent_or_null("rope_scaling")) {
-      JsonObject scaling(object_.file(), *object_.find("rope_scaling"), "rope_scaling");
-      if (scaling.is_absent_or_null("rope_type") && scaling.is_absent_or_null("type")) {
-        scaling.throw_value("rope_type", "\"default\"");
-      }
-      require_default_rope(scaling);
-      list_unread(scaling, "rope_scaling");
-    }
-    if (!object_.is_absent_or_null("rope_parameters")) {
-      JsonObject parameters(object_.file(), *object_.find("rope_parameters"), "rope_parameters");
+    for (const char* key : {"rope_scaling", "rope_parameters"}) {
+      if (object_.is_absent_or_null(key)) continue;
+      JsonObject parameters(object_.file(), *object_.find(key), key);
+      const bool untyped = parameters.is_absent_or_null("rope_type") && parameters.is_absent_or_null("type");
+      if (untyped && key == std::string("rope_scaling")) parameters.throw_value("rope_type", "\"default\"");
       require_default_rope(parameters);
       if (!parameters.is_absent_or_null("partial_rotary_factor") &&
           *parameters.find("partial_rotary_factor") != Json(1)) {
@@ -253,13 +272,12 @@ class ConfigReader {
       if (!parameters.is_absent_or_null("rope_theta")) {
         const double inner_theta = theta(parameters);
         if (found && inner_theta != result_.config.rope_theta) {
-          parameters.throw_value("rope_theta", "the same as \"rope_theta\" " +
-                                                   json_text(*object_.find("rope_theta")) + " beside it");
+          parameters.throw_value("rope_theta", "the same as the other rope_theta of this file");
         }
         result_.config.rope_theta = inner_theta;
         found = true;
       }
-      list_unread(parameters, "rope_parameters");
+      list_unread(parameters, key);
     }
     if (!found) assume("rope_theta = 10000");
   }

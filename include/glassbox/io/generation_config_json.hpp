@@ -113,6 +113,7 @@ class GenerationConfigReader {
     sampling.top_k = top_k;
     sampling.top_p = top_p;
     sampling.min_p = min_p;
+    if (temperature == 0) assume("has do_sample true and temperature 0, which is greedy");
     if (object_.is_absent_or_null("temperature")) assume("has no temperature, so 1 (do_sample is true)");
     if (object_.is_absent_or_null("top_k")) assume("has no top_k, so 50 (do_sample is true)");
   }
@@ -155,8 +156,8 @@ class GenerationConfigReader {
     if (object_.is_absent_or_null("bos_token_id")) return;
     if (*object_.find("bos_token_id") == Json(config_.bos_token_id)) return;
     const std::string id = config_.bos_token_id < 0 ? "none" : std::to_string(config_.bos_token_id);
-    ignore("bos_token_id",
-           "NOT HONOURED: it is " + id + " by config.json, and the tokenizer says what begins a text");
+    ignore("bos_token_id", std::string(not_honoured) + ": it is " + id +
+                               " by config.json, and the tokenizer says what begins a text");
   }
 
   void list_ignored() {
@@ -164,8 +165,9 @@ class GenerationConfigReader {
       if (object_.is_absent(other.key)) continue;
       const bool neutral =
           object_.is_null(other.key) || *object_.find(other.key) == Json::parse(other.reason);
-      ignore(other.key, neutral ? "has the value that changes nothing"
-                                : "NOT HONOURED: this library does not choose tokens in this way");
+      ignore(other.key,
+             neutral ? std::string("has the value that changes nothing")
+                     : std::string(not_honoured) + ": this library does not choose tokens in this way");
     }
     for (const KeyReason& harmless : harmless_generation_keys) {
       if (!object_.is_absent(harmless.key)) ignore(harmless.key, harmless.reason);

@@ -147,12 +147,15 @@ class WeightCollector {
     return "no part of a Llama model has this name";
   }
 
+  // A tensor below `model` or `lm_head` is part of what the model computes; whatever it does there, this
+  // library does not do it.
+
   void refuse_if_it_matters(SafetensorsFolder::Place place) const {
     const std::string& name = tensor_of(place).name;
     const std::string suffix = ".bias";
     if (name.ends_with(suffix)) {
       const std::string module = name.substr(0, name.size() - suffix.size());
-      if (checkpoint_.weights.count(module + ".weight") == 0) return;
+      if (checkpoint_.weights.count(module + ".weight") == 0 && module != "lm_head") return;
       const std::string key = name.find(".self_attn.") != std::string::npos ? "attention_bias is false"
                               : name.find(".mlp.") != std::string::npos     ? "mlp_bias is false"
                                                                             : "a Llama model has none there";
@@ -161,6 +164,11 @@ class WeightCollector {
     if (name.ends_with(".self_attn.q_norm.weight") || name.ends_with(".self_attn.k_norm.weight")) {
       throw_tensor(file_of(place), name,
                    "normalises queries or keys, which this library does not compute: without it the results "
+                   "would be wrong");
+    }
+    if (name.starts_with("model.") || name.starts_with("lm_head.")) {
+      throw_tensor(file_of(place), name,
+                   "is part of the model, but of no part that this library computes: without it the results "
                    "would be wrong");
     }
   }

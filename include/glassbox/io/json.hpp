@@ -68,6 +68,12 @@ inline Json parse_json(const std::string& file, std::string_view text, std::uint
                              "does not allow: save the file as UTF-8 without it");
   }
   if (text.empty()) throw_error<FormatError>(file + ": is empty, expected JSON");
+  // A zero byte would end the text for the parser, whatever comes behind it.
+  const std::size_t zero = text.find('\0');
+  if (zero != std::string_view::npos) {
+    throw_error<FormatError>(file + ": not valid JSON: a zero byte at byte " +
+                             std::to_string(first_byte + zero) + " (" + line_and_column(text, zero) + ")");
+  }
   try {
     return Json::parse(text, JsonGuard(file));
   } catch (const Json::parse_error& error) {

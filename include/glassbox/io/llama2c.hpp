@@ -43,7 +43,7 @@ inline void check_llama2c_header(const MappedFile& file, const Llama2cHeader& he
   for (const std::pair<const char*, Index>& field : fields) {
     if (field.second >= 1 && field.second <= 2147483647) continue;
     throw_error<FormatError>(no_header + field.first + " is " + std::to_string(field.second) +
-                             ", expected 1 or more");
+                             ", expected a whole number from 1 to 2147483647");
   }
   if (header.dim % (2 * header.n_heads) != 0) {
     throw_error<FormatError>(no_header + "dim " + std::to_string(header.dim) + " is not a multiple of 2 * " +
@@ -112,7 +112,8 @@ inline ModelDescription describe_llama2c(const MappedFile& file, const Llama2cHe
   description.report.assumptions = {
       "rms_norm_eps = 1e-05 (fixed in run.c, not stored)", "rope_theta = 10000 (fixed in run.c, not stored)",
       "hidden_act = \"silu\" (fixed in run.c, not stored)",
-      "bos_token_id = 1, eos_token_id = [1, 2] (1 as in run.c, 2 Llama's; not stored)",
+      config.vocab_size > 2 ? "bos_token_id = 1, eos_token_id = [1, 2] (1 as in run.c, 2 Llama's; not stored)"
+                            : "no begin and no end token (run.c's ids 1 and 2 are not in this vocabulary)",
       "greedy (sampling settings are not stored)"};
   return description;
 }

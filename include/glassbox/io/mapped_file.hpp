@@ -21,10 +21,11 @@
 
 namespace glassbox {
 
-// Whether something is there; false too where that cannot be found out, for opening it then says why.
+// Whether something is there, be it a link that leads nowhere: opening it then says so. False too where that
+// cannot be found out.
 inline bool path_exists(const std::filesystem::path& path) {
   std::error_code no_throw;
-  return std::filesystem::exists(path, no_throw);
+  return std::filesystem::exists(std::filesystem::symlink_status(path, no_throw));
 }
 
 inline bool is_folder(const std::filesystem::path& path) {
@@ -37,7 +38,8 @@ inline std::uint64_t regular_file_size(const std::filesystem::path& path) {
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
   if (status.type() == std::filesystem::file_type::not_found) {
-    throw_error<FormatError>(path.string() + ": no such file");
+    throw_error<FormatError>(
+        path.string() + (path_exists(path) ? ": is a link to a file that is not there" : ": no such file"));
   }
   if (status.type() == std::filesystem::file_type::none) {
     throw_error<FormatError>(path.string() + ": cannot be opened: " + error.message());

@@ -62,7 +62,10 @@ class SafetensorsFile {
     }
     const Json json = parse_json(name(), header, 8);
     for (Json::const_iterator item = json.begin(); item != json.end(); ++item) {
-      if (item.key() == "__metadata__") continue;
+      if (item.key() == "__metadata__") {
+        check_metadata(item.value());
+        continue;
+      }
       tensors_.push_back(read_entry(item.key(), item.value(), 8 + header_bytes));
     }
     check_layout(8 + header_bytes);
@@ -105,6 +108,15 @@ class SafetensorsFile {
     throw_error<FormatError>(name() + ": tensor " + tensor_name + ": " + problem);
   }
 
+  // Texts about the file; nothing in them concerns the numbers.
+  void check_metadata(const Json& metadata) const {
+    bool texts = metadata.is_object();
+    for (const Json& value : metadata) texts = texts && value.is_string();
+    if (texts) return;
+    throw_error<FormatError>(name() + ": __metadata__ is " + json_text(metadata) +
+                             ", expected an object whose values are strings");
+  }
+
   // A whole number >= 0 of the header.
   Index read_size(const std::string& tensor_name, const Json& value, const char* what) const {
     const std::uint64_t limit = std::uint64_t{0x7FFFFFFFFFFFFFFF};
@@ -120,7 +132,7 @@ class SafetensorsFile {
     const bool complete = entry.is_object() && entry.contains("dtype") && entry["dtype"].is_string() &&
                           entry.contains("shape") && entry["shape"].is_array() &&
                           entry.contains("data_offsets") && entry["data_offsets"].is_array() &&
-                          entry["data_offsets"].size() == 2;
+                          entry["data_offsets"].size() == 2 && entry.size() == 3;
     if (!complete) {
       throw_entry(tensor_name, "its entry is " + json_text(entry) +
                                    ", expected {\"dtype\": string, \"shape\": [sizes], \"data_offsets\": " +

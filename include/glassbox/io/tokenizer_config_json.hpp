@@ -17,9 +17,15 @@ inline std::optional<std::string> optional_token(JsonObject& object, const std::
   if (object.is_absent(key)) return std::nullopt;
   if (object.is_null(key)) return "";
   const Json* value = object.find(key);
-  if (!value->is_object()) return object.string(key);
-  JsonObject token(object.file(), *value, key);
-  return token.string("content");
+  std::string token;
+  if (value->is_object()) {
+    JsonObject inner(object.file(), *value, key);
+    token = inner.string("content");
+  } else {
+    token = object.string(key);
+  }
+  if (token.find('\0') != std::string::npos) object.throw_value(key, "a token without a zero character");
+  return token;
 }
 
 // Reads the keys that TokenizerConfig has; all others concern chat templates and Python. Throws ConfigError
