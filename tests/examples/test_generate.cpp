@@ -245,10 +245,10 @@ TEST_F(GenerateProgram, SaysWhatItDoesNotUse) {
   ModelConfig config = test_support::tiny_config();
   config.vocab_size = 424;
   config.max_position_embeddings = 64;
-  config.bos_token_id = -1;
   test_support::StoredTensors weights = test_support::random_weights(config, 5);
-  weights["foo.\x1b[31mweight"] = test_support::f32_tensor({1}, {1});
+  weights["foo.\\u001b[31mweight"] = test_support::f32_tensor({1}, {1});
   test_support::write_folder(folder, config, weights);
+  folder.write("config.json", "{\"bos_token_id\": null, " + test_support::config_text(config).substr(1));
   folder.write("generation_config.json", "{\"num_beams\": 4, \"eos_token_id\": 2, \"mystery\": 1}");
   const Outcome outcome = run({model, "--max-new-tokens", "1"});
   EXPECT_EQ(outcome.exit_code, 0);

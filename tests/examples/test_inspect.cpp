@@ -157,12 +157,12 @@ TEST_F(InspectProgram, ForwardSaysWhichLogitsAreNone) {
 TEST_F(InspectProgram, NamesFromFilesDoNotReachTheTerminal) {
   ModelConfig config = tiny_config();
   StoredTensors weights = random_weights(config, 5);
-  weights["foo\n\x1b[31m"] = f32_tensor({1}, {1});
+  weights["foo\\n\\u001b[31m"] = f32_tensor({1}, {1});
   write_folder(folder_, config, weights);
   const std::string out = run_program("inspect", {folder_.path().string()}).out;
   EXPECT_TRUE(contains(out, "  foo\\x0a\\x1b[31m  F32  4 bytes: no part of a Llama model has this name\n"))
       << out;
-  weights["model.\x1b[31m"] = f32_tensor({1}, {1});
+  weights["model.\\u001b[31m"] = f32_tensor({1}, {1});
   write_folder(folder_, config, weights);
   const std::string err = run_program("forward", {folder_.path().string(), "--ids", "1"}).err;
   EXPECT_TRUE(contains(err, "tensor model.\\x1b[31m is part of the model")) << err;
