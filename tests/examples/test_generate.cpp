@@ -248,7 +248,9 @@ TEST_F(GenerateProgram, SaysWhatItDoesNotUse) {
   test_support::StoredTensors weights = test_support::random_weights(config, 5);
   weights["foo.\\u001b[31mweight"] = test_support::f32_tensor({1}, {1});
   test_support::write_folder(folder, config, weights);
-  folder.write("config.json", "{\"bos_token_id\": null, " + test_support::config_text(config).substr(1));
+  std::string config_text = test_support::config_text(config);
+  config_text.replace(config_text.find("\"bos_token_id\": 1"), 17, "\"bos_token_id\": -1");
+  folder.write("config.json", config_text);
   folder.write("generation_config.json", "{\"num_beams\": 4, \"eos_token_id\": 2, \"mystery\": 1}");
   const Outcome outcome = run({model, "--max-new-tokens", "1"});
   EXPECT_EQ(outcome.exit_code, 0);
