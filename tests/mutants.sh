@@ -9,7 +9,7 @@
 #
 # All faults that one test must see are built into one program, each behind a switch: the environment variable
 # GLASSBOX_BROKEN is the number of the one that is on, 0 for none, with which the test must pass.
-# Needs a C++20 compiler, Eigen and GoogleTest; touches nothing but a temporary folder. Exit code 0: all faults
+# Needs a C++20 compiler, Eigen, GoogleTest, JSON and libsentencepiece; touches nothing but a temporary folder. Exit code 0: all faults
 # were seen; 1: some were not, or their line is no longer there.
 set -u
 shopt -u patsub_replacement 2>/dev/null  # in bash 5.2, & would mean the text found
@@ -215,6 +215,142 @@ line attention.hpp causal_lm 'scores.matrix(batch, head) *= scaling;' ''
 value rms_norm.hpp causal_lm 'std::sqrt(mean_square.row(r)[0] + eps)' 'std::sqrt(mean_square.row(r)[0]) + eps'
 value lm_head.hpp causal_lm 'matmul(hidden_states, weight)' 'matmul(hidden_states, embed_tokens_weight)'
 
+# ---- generation ----
+value random.hpp random 'next_bits() >> 11' 'next_bits() >> 12'
+line random.hpp random 'state_ += 0x9e3779b97f4a7c15ULL;' 'state_ += 0x9e3779b97f4a7c13ULL;'
+value sampling_config.hpp sampling_config 'value >= range.smallest && value <= range.largest' 'value <= range.largest'
+value sampling_config.hpp sampling_config 'range.or_zero && value == 0' 'value == 0'
+line sampling_config.hpp sampling_config 'check_setting(min_p_range, min_p);' ''
+value sampling_filters.hpp sampling_filters 'logit < 0 ? logit * Scalar(penalty) : logit / Scalar(penalty)' \
+  'logit / Scalar(penalty)'
+fault sampling_filters.hpp sampling_filters 'const Scalar logit = logits(id);' \
+  'const Scalar logit = @ ? penalized(id) : logits(id);'
+value sampling_filters.hpp sampling_filters 'i + prefix_length < length' 'i + prefix_length < length - 1'
+value sampling_filters.hpp sampling_filters 'ngram_size - 1' 'ngram_size'
+value sampling_filters.hpp sampling_filters 'std::equal(suffix, history.end(), candidate)' 'true'
+value sampling_filters.hpp sampling_filters 'logits(id) > logits(best)' 'logits(id) >= logits(best)'
+value sampling_filters.hpp sampling_filters 'static_cast<double>(logits(id)) / temperature' \
+  'static_cast<double>(logits(id)) * temperature'
+value sampling_filters.hpp sampling_filters 'ordered.begin() + (k - 1)' 'ordered.begin() + k'
+value sampling_filters.hpp sampling_filters 'ordered[static_cast<std::size_t>(k - 1)]' 'ordered[0]'
+value sampling_filters.hpp sampling_filters 'logits(id) < kth_largest' 'logits(id) <= kth_largest'
+value sampling_filters.hpp sampling_filters 'mass_before >= p' 'mass_before > p'
+value sampling_filters.hpp sampling_filters 'mass_before >= p' \
+  'mass_before + static_cast<double>(probabilities(id)) > p'
+value sampling_filters.hpp sampling_filters 'id == descending.front()' 'false'
+value sampling_filters.hpp sampling_filters 'probabilities(a) > probabilities(b)' 'probabilities(a) < probabilities(b)'
+value sampling_filters.hpp sampling_filters 'a < b' 'a > b'
+value sampling_filters.hpp sampling_filters 'Scalar(min_p) * probabilities.row(0).maxCoeff()' 'Scalar(min_p)'
+value sampling_filters.hpp sampling_filters 'probabilities(id) < threshold' 'probabilities(id) <= threshold'
+value sampling_filters.hpp sampling_filters 'id >= 0 && id < vocab_size' 'id >= 0 && id <= vocab_size'
+value sampler.hpp sampler 'cumulative > target' 'cumulative >= target'
+value sampler.hpp sampler 'coin * total' 'coin'
+line sampler.hpp sampler 'if (probabilities(id) > 0) last_possible = id;' 'last_possible = id;'
+value sampler.hpp sampler 'std::isfinite(logits(id)) || logits(id) < 0' 'true'
+value sampler.hpp sampler '!(total > 0) || !std::isfinite(total)' 'false'
+value sampler.hpp sampler 'apply_temperature(blocked, config.temperature)' 'apply_temperature(penalized, config.temperature)'
+value sampler.hpp sampler 'keep_top_p(top_k, config.top_p)' 'keep_top_p(tempered, config.top_p)'
+value sampler.hpp sampler 'keep_min_p(top_p, config.min_p)' 'top_p'
+value sampler.hpp sampler 'block_repeated_ngrams(penalized, history, config.no_repeat_ngram_size)' 'penalized'
+line sampler.hpp sampler 'stage("coin", -1, coin);' ''
+value generation_config.hpp generation_config 'max_new_tokens < 0' 'false'
+value generation_config.hpp generation_config 'config.context > max_position_embeddings' \
+  'config.context > max_position_embeddings + 1'
+value generation_config.hpp generation_config '!is_utf8(stop_string)' 'false'
+value stop_strings.hpp stop_strings 'stop_string.size() > match_.size()' 'true'
+value stop_strings.hpp stop_strings 'held_.size() - match_.size()' 'held_.size()'
+value stop_strings.hpp stop_strings 'stop_string.starts_with(text)' 'stop_string == text'
+value stop_strings.hpp stop_strings 'matched() ? "" : held_.substr(safe)' '""'
+value continuation.hpp continuation 'std::find(eos.begin(), eos.end(), token) != eos.end()' \
+  '!eos.empty() && eos[0] == token'
+value continuation.hpp continuation 'new_tokens >= config_.max_new_tokens' 'new_tokens > config_.max_new_tokens'
+value continuation.hpp continuation 'next_position >= context_' 'next_position > context_'
+value continuation.hpp continuation 'length > context_' 'length >= context_'
+value continuation.hpp continuation 'static_cast<Index>(history_.size()) - 1' 'static_cast<Index>(history_.size())'
+line continuation.hpp continuation 'if (decoder_) show(decoder_->flush());' ''
+line continuation.hpp continuation 'history_.push_back(token);' ''
+line continuation.hpp continuation 'new_text_.clear();' ''
+line continuation.hpp continuation 'if (config.max_new_tokens == 0) stop(StopReason::max_new_tokens);' ''
+fault generate.hpp generate 'feed({continuation.result().ids.back()})' \
+  'feed({@ ? continuation.history()[continuation.history().size() - 2] : continuation.result().ids.back()})'
+value generate.hpp generate '!continuation.result().ids.empty()' 'true'
+line generate.hpp generate 'cache_.reset();' ''
+value generate.hpp generate 'cache_.length() + seq' 'seq'
+line generate.hpp generate 'stage_state().step = continuation.result().steps;' ''
+value generate.hpp generate 'logits.matrix(batch).bottomRows(1)' 'logits.matrix(batch).topRows(1)'
+value generate.hpp generate 'tokenizer->vocab_size() >= vocab_size' 'true'
+value generate_batch.hpp generate_batch 'longest - prompts[i].size()' '0'
+line generate_batch.hpp generate_batch 'next.attention_mask(row, past) = text.stopped() ? 0 : 1;' \
+  'next.attention_mask(row, past) = 0;'
+fault generate_batch.hpp generate_batch 'config, config.seed + i, context' 'config, config.seed + (@ ? 0 : i), context'
+line generate_batch.hpp generate_batch 'next.attention_mask.row(row).head(past) = attention_mask.row(row);' \
+  'next.attention_mask.row(row).head(past).setOnes();'
+line kv_cache.hpp causal_lm 'if (!kept_) cache_->truncate(length_);' ''
+
+# ---- text ----
+value utf8.hpp utf8 'first < 0xC2 || first > 0xF4' 'first < 0xC0 || first > 0xF4'
+value utf8.hpp utf8 'first == 0xED ? 0x9F : (first == 0xF4 ? 0x8F : 0xBF)' '0xBF'
+value utf8.hpp utf8 'first == 0xE0 ? 0xA0 : (first == 0xF0 ? 0x90 : 0x80)' '0x80'
+value utf8.hpp utf8 'length <= 0' 'length < 0'
+value tokenizer.hpp tokenizer 'add_bos_token_ && bos_id_ >= 0 && !begun' 'add_bos_token_ && bos_id_ >= 0'
+value tokenizer.hpp tokenizer 'add_eos_token_ && eos_id_ >= 0 && !ended' 'eos_id_ >= 0 && !ended'
+value tokenizer.hpp tokenizer 'id < 0 || id >= vocab_size_' 'id < 0 || id > vocab_size_'
+value tokenizer.hpp tokenizer 'id < piece_count()' 'true'
+value tokenizer.hpp tokenizer 'at_beginning_ && entry.leading_space' 'entry.leading_space'
+line tokenizer.hpp tokenizer 'if (!bytes.empty()) at_beginning_ = false;' 'at_beginning_ = false;'
+line tokenizer.hpp tokenizer 'if (length == 0) break;' 'if (length == 0) { text += rest; taken = pending_.size(); break; }'
+line tokenizer.hpp tokenizer 'if (length < 0) text += kReplacementCharacter;' ''
+value text/sentencepiece_tokenizer.hpp text/sentencepiece_tokenizer 'vocab_size_ < piece_count()' 'false'
+value text/sentencepiece_tokenizer.hpp text/sentencepiece_tokenizer 'entry.kind != PieceKind::control' 'true'
+value text/sentencepiece_tokenizer.hpp text/sentencepiece_tokenizer \
+  'model.add_dummy_prefix || model.remove_extra_whitespaces' 'true'
+value text/sentencepiece_tokenizer.hpp text/sentencepiece_tokenizer \
+  'id >= 0 && piece_kind(id) == PieceKind::control ? id : -1' 'id'
+line text/sentencepiece_tokenizer.hpp text/sentencepiece_tokenizer \
+  'drops_every_leading_space_ = model.remove_extra_whitespaces;' ''
+
+# ---- files ----
+value io/json.hpp io/json 'zero != std::string_view::npos' 'false'
+value io/json.hpp io/json 'depth >= max_json_depth' 'depth > max_json_depth'
+value io/json.hpp io/json 'number < smallest || number > largest' 'number < smallest'
+value io/json.hpp io/json '!std::isfinite(found) || found < smallest' 'false'
+value io/mapped_file.hpp io/mapped_file 'count < size_ - begin ? count : size_ - begin' 'count'
+value io/mapped_file.hpp io/mapped_file 'std::filesystem::symlink_status(path, no_throw)' \
+  'std::filesystem::status(path, no_throw)'
+value io/mapped_file.hpp io/mapped_file 'size != 0 && product > limit / size' 'false'
+value io/safetensors.hpp io/safetensors 'length > mapped_->size() - 8' 'false'
+value io/safetensors.hpp io/safetensors 'tensor.bytes != expected' 'tensor.bytes < expected'
+value io/safetensors.hpp io/safetensors 'tensor.begin < position' 'false'
+value io/safetensors.hpp io/safetensors 'tensor.begin > position' 'false'
+value io/safetensors.hpp io/safetensors 'position < mapped_->size()' 'false'
+value io/safetensors.hpp io/safetensors 'entry.size() == 3' 'true'
+value io/safetensors.hpp io/safetensors 'value.is_string()' 'true'
+value io/huggingface.hpp io/huggingface 'tensor.shape != spec.shape()' 'tensor.shape.size() != spec.shape().size()'
+line io/huggingface.hpp io/huggingface 'if (tensor.dtype == "BF16") return StoredType::bf16;' \
+  'if (tensor.dtype == "BF16") return StoredType::f16;'
+value io/huggingface.hpp io/huggingface 'name.starts_with("model.") || name.starts_with("lm_head.")' 'false'
+value io/huggingface.hpp io/huggingface 'name.ends_with(suffix)' 'false'
+value io/huggingface.hpp io/huggingface '!missing_.empty()' 'missing_.size() > 1'
+value io/config_json.hpp io/config_json '!object_.is_absent_or_null("num_key_value_heads")' 'false'
+value io/config_json.hpp io/config_json '!object_.is_absent_or_null("head_dim")' 'false'
+value io/config_json.hpp io/config_json 'found && inner_theta != result_.config.rope_theta' 'false'
+value io/config_json.hpp io/config_json 'object_.string("hidden_act") != "silu"' 'false'
+value io/config_json.hpp io/config_json 'rope.string(key) != "default"' 'false'
+value io/config_json.hpp io/config_json '*object_.find(refused.key) == Json::parse(neutral)' 'true'
+line io/generation_config_json.hpp io/generation_config_json 'sampling.top_p = top_p;' ''
+value io/generation_config_json.hpp io/generation_config_json 'object_.is_absent("eos_token_id")' 'true'
+value io/generation_config_json.hpp io/generation_config_json 'whole_setting(top_k_range, 50)' \
+  'whole_setting(top_k_range, 0)'
+value io/tokenizer_config_json.hpp io/tokenizer_config_json 'object.is_null(key) ? false : object.boolean(key)' \
+  'object.boolean(key)'
+value io/llama2c.hpp io/llama2c 'magic || vocab_size > 0 ? vocab_size : -vocab_size' 'vocab_size'
+value io/llama2c.hpp io/llama2c 'file_->size() == needed' 'file_->size() >= needed'
+value io/llama2c.hpp io/llama2c 'interleaved_row_of(row % head_dim(), head_dim())' 'row % head_dim()'
+line io/llama2c.hpp io/llama2c 'config.rms_norm_eps = 1e-5;' 'config.rms_norm_eps = 1e-6;'
+line io/checkpoint.hpp io/checkpoint 'norm.eps = static_cast<Scalar>(stored_.config.rms_norm_eps);' ''
+value io/checkpoint.hpp io/checkpoint 'build_norm(prefix + "post_attention_layernorm")' \
+  'build_norm(prefix + "input_layernorm")'
+
 # ---- are the lines there? ----
 stale=0
 for i in "${!headers[@]}"; do
@@ -255,12 +391,13 @@ END
 
 # The tests are copied and built for double alone, which halves the time: what double sees is wrong for float too.
 mkdir "$work/tests"
-cp -r "$root"/tests/support "$root"/tests/kernels "$root"/tests/test_*.cpp "$work/tests"
+cp -r "$root"/tests/{support,kernels,io,text} "$root"/tests/test_*.cpp "$work/tests"
 sed -i 's/Types<float, double>/Types<double>/' "$work/tests/support/expect_near.hpp"
 
 # The test with all its faults as one program, then one run a fault.
 run_test() {
-  local test=$1 folder="$work/broken/$1" i file content result count=0
+  local test=$1 folder="$work/broken/$1" i file content result libraries=()
+  case $test in text/*) libraries=(-lsentencepiece) ;; esac
   mkdir -p "$folder"
   for i in "${!headers[@]}"; do
     [ "${tests[i]}" = "$test" ] || continue
@@ -273,7 +410,7 @@ run_test() {
   done
   if ! "$compiler" "${flags[@]}" -include "$work/precompiled.hpp" -I "$folder" -I "$root/include" -I "$work/tests" \
       "$work/tests/$(dirname "$test")/test_$(basename "$test").cpp" -o "$folder/program" \
-      -lgtest_main -lgtest > "$folder/log" 2>&1; then
+      -lgtest_main -lgtest "${libraries[@]}" > "$folder/log" 2>&1; then
     echo "BROKEN    test $test does not compile with its faults: $(grep -m 1 error "$folder/log")"
     return
   fi

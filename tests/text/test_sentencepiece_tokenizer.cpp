@@ -187,6 +187,43 @@ TEST(SentencePieceTokenizer, ConfigurationChoosesTheSpecialTokens) {
             llama_like + " has no piece \"<bos>\", which the tokenizer configuration has as bos_token");
 }
 
+std::string replaced(std::string bytes, const std::string& from, const std::string& to) {
+  EXPECT_NE(bytes.find(from), std::string::npos);
+  return bytes.replace(bytes.find(from), from.size(), to);
+}
+
+std::string file_bytes(const std::string& path) {
+  std::ostringstream bytes;
+  bytes << std::ifstream(path, std::ios::binary).rdbuf();
+  return bytes.str();
+}
+
+// normalizer_spec: 18 01 is add_dummy_prefix = true. Without it encode() puts no space in front, and decode
+// takes none away.
+TEST(SentencePieceTokenizer, WithoutADummyPrefixEverySpaceIsTheTexts) {
+  const std::string bytes = replaced(file_bytes(llama_like), std::string("identity\x12\0\x18\x01", 12),
+                                     std::string("identity\x12\0\x18\0", 12));
+  const SentencePieceTokenizer tokenizer(bytes, "changed", {}, 0);
+  EXPECT_EQ(tokenizer.decode({tokenizer.find_piece(mark + "the")}), " the");
+  EXPECT_EQ(tokenizer.decode(tokenizer.encode(" the the")), " the the");
+  EXPECT_EQ(tokenizer.decode(tokenizer.encode("the")), "the");
+}
+
+// trainer_spec: f2 02 is bos_piece. A piece of that name which is text cannot begin a text.
+TEST(SentencePieceTokenizer, ABeginPieceIsAControlPiece) {
+  const SentencePieceTokenizer original(llama_like);
+  ASSERT_EQ(original.bos_id(), 1);
+  std::string text_piece;
+  for (TokenId id = 3; id < original.piece_count() && text_piece.empty(); ++id) {
+    if (original.piece_kind(id) == PieceKind::normal && original.piece(id).size() == 3) {
+      text_piece = original.piece(id);
+    }
+  }
+  ASSERT_EQ(text_piece.size(), 3u);
+  const std::string bytes = replaced(file_bytes(llama_like), "\xf2\x02\x03<s>", "\xf2\x02\x03" + text_piece);
+  EXPECT_EQ(SentencePieceTokenizer(bytes, "changed", {}, 0).bos_id(), -1);
+}
+
 TEST(SentencePieceTokenizer, KnowsTheModelsVocabSize) {
   const SentencePieceTokenizer tokenizer(llama_like, {}, 432);
   EXPECT_EQ(tokenizer.vocab_size(), 432);
