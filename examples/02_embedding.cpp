@@ -5,7 +5,8 @@
 //
 // Breakpoints worth setting:
 //   break glassbox::Embedding<float>::forward
-//   break glassbox::WeightMatrix::read_row<float>       one row, widened from the type that the file stores
+//   break glassbox::WeightMatrix::read_row<float>       one row, widened; set it at the stop before, since
+//                                                       loading the model reads rows too
 #include <algorithm>
 #include <cmath>
 #include <iostream>

@@ -46,6 +46,7 @@ Examples:
 
 To stand inside a stage, in a debugger:
   gdb --args walk
+  (gdb) source include/glassbox/debugger/glassbox_gdb.py
   (gdb) break glassbox::stage if $_streq(name, "scores")
   (gdb) run
   (gdb) up

@@ -26,6 +26,9 @@ cd "$root"
 
 say() { echo "run.sh: $*" >&2; }
 
+# Whatever code cmake and ctest give for a failure, here it is 1.
+or_fail() { "$@" || exit 1; }
+
 packages=(g++ make cmake libeigen3-dev libsentencepiece-dev nlohmann-json3-dev libcli11-dev libgtest-dev
   python3 gdb)
 
@@ -46,8 +49,8 @@ all_names() { (cd build/debug && ctest -N) | sed -n 's/^ *Test *#[0-9]*: //p'; }
 run_all() {
   configure_debug "${1:-OFF}"
   say "building (cmake --build --preset debug)"
-  cmake --build --preset debug -- --no-print-directory
-  ctest --preset debug
+  or_fail cmake --build --preset debug -- --no-print-directory
+  or_fail ctest --preset debug
 }
 
 run_named() {
@@ -72,17 +75,18 @@ run_named() {
     if grep -qwF "$target" <<< "$known"; then targets+=(--target "$target"); else everything=yes; fi
   done
   if [[ -n $everything ]]; then
-    cmake --build --preset debug -- --no-print-directory
+    or_fail cmake --build --preset debug -- --no-print-directory
   elif ((${#targets[@]} > 0)); then
-    cmake --build --preset debug "${targets[@]}" -- --no-print-directory
+    or_fail cmake --build --preset debug "${targets[@]}" -- --no-print-directory
   fi
-  (cd build/debug && ctest --verbose -R "^($pattern)\$")
+  cd build/debug
+  or_fail ctest --verbose -R "^($pattern)\$"
 }
 
 regenerate() {
   configure_debug
-  cmake --build --preset debug -- --no-print-directory
-  tests/regenerate.sh build/debug/examples
+  or_fail cmake --build --preset debug -- --no-print-directory
+  or_fail tests/regenerate.sh build/debug/examples
 }
 
 run_full() {

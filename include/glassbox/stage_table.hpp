@@ -401,7 +401,8 @@ inline constexpr StageRow stage_table[] = {
         .module = "softmax",
         .formula = "attn_weights[b, h, i, j] = exp(masked_scores[b, h, i, j]) / sum_k exp(masked_scores[b, "
                    "h, i, k])",
-        .why = "Scores become shares: each row is positive and sums to 1, forbidden keys get exactly 0. This "
+        .why = "Scores become shares: no share is negative, each row sums to 1, forbidden keys get exactly "
+               "0. This "
                "is the picture of who looks at whom.",
         .transformers = "attn_weights",
         .llama_cpp = "kq_soft_max",
@@ -530,7 +531,7 @@ inline constexpr StageRow stage_table[] = {
         .from = "gated, mlp.down_proj.weight",
         .module = "Linear::forward",
         .formula = "down_proj[b, s, o] = sum_i gated[b, s, i] * down_proj.weight[o, i] (+ bias[o])",
-        .why = "Each detector that is open writes its row of knowledge; back to the width of the residual "
+        .why = "Each detector that is open writes its column of knowledge; back to the width of the residual "
                "stream.",
         .transformers = "output of down_proj",
         .llama_cpp = "ffn_out",
@@ -677,7 +678,7 @@ inline constexpr StageRow stage_table[] = {
         .from = "the seed",
         .module = "RandomGenerator::next_uniform",
         .formula = "coin = a random number, 0 <= coin < 1",
-        .why = "The only chance in the whole model, and one draw a token: the same seed gives the same text.",
+        .why = "The only randomness in the whole model, one draw a token: the same seed gives the same text.",
         .transformers = "- (inside torch.multinomial)",
         .llama_cpp = "dist sampler",
         .when = "",
