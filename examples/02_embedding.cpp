@@ -5,8 +5,7 @@
 //
 // Breakpoints worth setting:
 //   break glassbox::Embedding<float>::forward
-//   break glassbox::WeightMatrix::read_row<float>       one row, widened; set it at the stop before, since
-//                                                       loading the model reads rows too
+//   break glassbox::WeightMatrix::read_row<float>       (when stopped there) one row, widened
 #include <algorithm>
 #include <cmath>
 #include <iostream>

@@ -7,6 +7,7 @@
 // Breakpoints worth setting:
 //   break glassbox::Linear<float>::forward
 //   break glassbox::split_heads<float>                  compare projection and heads before and after
+#include <algorithm>
 #include <iostream>
 
 #include "support/lesson.hpp"
@@ -37,11 +38,15 @@ void show(const examples::Lesson& lesson) {
   examples::print_tensor("key_heads", key_heads, options);
 
   const Index head_dim = query_heads.dim(3);
-  examples::say("The same number before and after, of the last token in head 1:");
-  std::cout << "  q_proj[0, 4, 1 * " << head_dim
-            << " + 2] = " << examples::number_text(static_cast<double>(q_proj_output(0, 4, head_dim + 2)), 3)
-            << "    query_heads[0, 1, 4, 2] = "
-            << examples::number_text(static_cast<double>(query_heads(0, 1, 4, 2)), 3) << "\n\n";
+  const Index last = query_heads.dim(2) - 1;
+  const Index one = std::min<Index>(1, self_attn.num_attention_heads - 1);  // where there is only one head: 0
+  const Index two = std::min<Index>(2, head_dim - 1);
+  examples::say("The same number before and after, of the last token in head " + std::to_string(one) + ":");
+  std::cout << "  q_proj[0, " << last << ", " << one << " * " << head_dim << " + " << two << "] = "
+            << examples::number_text(static_cast<double>(q_proj_output(0, last, one * head_dim + two)), 3)
+            << "    query_heads[0, " << one << ", " << last << ", " << two
+            << "] = " << examples::number_text(static_cast<double>(query_heads(0, one, last, two)), 3)
+            << "\n\n";
 
   examples::say("Which key and value head serves which query head (kv_head = head / groups):");
   const Index groups = self_attn.num_attention_heads / self_attn.num_key_value_heads;

@@ -25,7 +25,7 @@ void print_detectors(const Tensor<float>& gate, const Tensor<float>& up, const T
     return std::fabs(gated(0, position, a)) > std::fabs(gated(0, position, b));
   });
   std::vector<std::vector<std::string>> rows{{"detector", "gate_proj", "activated", "up_proj", "gated"}};
-  for (std::size_t i = 0; i < 5; ++i) {
+  for (std::size_t i = 0; i < 5 && i < detectors.size(); ++i) {
     rows.push_back({std::to_string(detectors[i])});
     for (const Tensor<float>* tensor : {&gate, &activated, &up, &gated}) {
       const double number = static_cast<double>((*tensor)(0, position, detectors[i]));

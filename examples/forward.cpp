@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <iostream>
 #include <sstream>
 
@@ -144,7 +143,7 @@ void print_text(const std::vector<TokenId>& ids, const Tensor<Scalar>& logits, I
 std::unique_ptr<glassbox::Tokenizer> tokenizer_for_pieces(const examples::ModelArguments& arguments,
                                                           const glassbox::ModelConfig& config) {
   const bool named = !arguments.tokenizer.empty();
-  if (!named && !std::filesystem::exists(examples::tokenizer_file(arguments))) return nullptr;
+  if (!named && !glassbox::path_exists(examples::tokenizer_file(arguments))) return nullptr;
   try {
     return examples::open_tokenizer(arguments, config);
   } catch (const glassbox::Error& error) {
@@ -167,6 +166,21 @@ void print_finite(const Tensor<Scalar>& logits) {
             << " is too small for them\n";
 }
 
+// The model would find these out too, but after the memory for the logits of all positions was taken.
+void check_ids(const std::vector<TokenId>& ids, const glassbox::ModelConfig& config) {
+  if (static_cast<Index>(ids.size()) > config.max_position_embeddings) {
+    glassbox::throw_error<glassbox::UsageError>("the text has " + std::to_string(ids.size()) +
+                                                " tokens, the model's max_position_embeddings is " +
+                                                std::to_string(config.max_position_embeddings));
+  }
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] >= 0 && ids[i] < config.vocab_size) continue;
+    glassbox::throw_error<glassbox::TokenError>(
+        "id " + std::to_string(ids[i]) + " at position " + std::to_string(i) + ", expected 0.." +
+        std::to_string(config.vocab_size - 1) + " (vocab_size " + std::to_string(config.vocab_size) + ")");
+  }
+}
+
 template <std::floating_point Scalar>
 int run(const ForwardArguments& arguments) {
   const glassbox::Checkpoint<Scalar> checkpoint = examples::open_model<Scalar>(arguments.model);
@@ -176,9 +190,10 @@ int run(const ForwardArguments& arguments) {
     tokenizer = examples::open_tokenizer(arguments.model, checkpoint.causal_lm.config);
     ids = tokenizer->encode_with_special_tokens(arguments.prompt);
     if (ids.empty()) glassbox::throw_error<glassbox::UsageError>("the prompt has no tokens");
-  } else if (arguments.npy.empty() && !arguments.json) {
+  } else if (!arguments.model.tokenizer.empty() || (arguments.npy.empty() && !arguments.json)) {
     tokenizer = tokenizer_for_pieces(arguments.model, checkpoint.causal_lm.config);
   }
+  check_ids(ids, checkpoint.causal_lm.config);
   const Tensor<Scalar> logits =
       compute_logits(checkpoint.causal_lm, ids, arguments.chunk, arguments.no_cache);
   examples::print_notes(checkpoint.report);
@@ -228,6 +243,9 @@ int forward(int argc, char** argv) {
   }
   if (command_line.given("--chunk") && arguments.no_cache) {
     return command_line.wrong_use("--chunk feeds a cache: it cannot go with --no-cache");
+  }
+  if (command_line.given("--top") && (arguments.json || !arguments.npy.empty())) {
+    return command_line.wrong_use("--top is about the text output: it cannot go with --json or --npy");
   }
   if (arguments.top < 1) return command_line.wrong_use("--top must be at least 1");
   return arguments.scalar == "double" ? run<double>(arguments) : run<float>(arguments);

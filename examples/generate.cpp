@@ -6,9 +6,12 @@
 //   break glassbox::Generator::next    a step: feed the token chosen last, choose the next one
 //   break glassbox::sample_next_token  the choice: logits in, token out
 //   break glassbox::StreamingDecoder::push  a token's text: nothing yet where half a character came
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <iostream>
 #include <sstream>
+#include <system_error>
 
 #include "glassbox/generate.hpp"
 #include "support/open_model.hpp"
@@ -114,7 +117,7 @@ std::string number_text(double value) {
 }
 
 // How tokens are chosen, and who said so.
-std::string sampling_text(const examples::CommandLine& command_line,
+std::string sampling_text(const examples::CommandLine& command_line, const glassbox::CheckpointReport& report,
                           const glassbox::SamplingConfig& sampling) {
   const bool greedy = sampling.temperature == 0;
   std::string text;
@@ -141,7 +144,13 @@ std::string sampling_text(const examples::CommandLine& command_line,
   for (const Setting& setting : settings) {
     if (setting.value == setting.off) continue;
     text += (text.empty() ? "" : ", ") + std::string(setting.name) + " " + number_text(setting.value) + " (";
-    text += command_line.given(setting.option) ? setting.option : "generation_config.json";
+    const std::string absent = "generation_config.json: has no " + std::string(setting.name) + ",";
+    bool by_default = false;
+    for (const std::string& assumption : report.assumptions)
+      by_default = by_default || assumption.starts_with(absent);
+    text += command_line.given(setting.option) ? setting.option
+            : by_default ? "Transformers' default, since generation_config.json says do_sample"
+                         : "generation_config.json";
     text += greedy && setting.only_for_draws ? ", no effect: greedy)" : ")";
   }
   return text;
@@ -185,8 +194,11 @@ std::string read_bytes(const std::string& file) {
     bytes.append(block, count);
   }
   const bool failed = stream == nullptr || std::ferror(stream) != 0;
+  const std::string reason = std::generic_category().message(errno);
   if (stream != nullptr && stream != stdin) std::fclose(stream);
-  if (failed) glassbox::throw_error<glassbox::FormatError>(name + ": the prompt cannot be read");
+  if (failed) {
+    glassbox::throw_error<glassbox::FormatError>(name + ": the prompt cannot be read: " + reason);
+  }
   if (bytes.size() > most) {
     glassbox::throw_error<glassbox::FormatError>(name +
                                                  ": the prompt has more than 16 MiB, which no model takes");
@@ -197,9 +209,29 @@ std::string read_bytes(const std::string& file) {
 // One line break at the end belongs to the file, not to the text: echo and editors put it there.
 std::string read_prompt(const std::string& file) {
   std::string text = read_bytes(file);
-  if (text.ends_with('\n')) text.pop_back();
-  if (text.ends_with('\r')) text.pop_back();
+  if (text.ends_with("\r\n")) {
+    text.resize(text.size() - 2);
+  } else if (text.ends_with('\n')) {
+    text.pop_back();
+  }
   return text;
+}
+
+// Throws for a text that is much too long for the context, before it is cut into tokens, which takes long.
+// Every character but spaces, which a tokenizer may merge, ends up in some piece; a factor of 4 is left for
+// tokenizers that replace characters by shorter ones.
+void check_prompt_bytes(const std::string& prompt, const glassbox::Tokenizer& tokenizer,
+                        std::int64_t context) {
+  std::int64_t longest = 1;
+  for (TokenId id = 0; id < tokenizer.piece_count(); ++id) {
+    longest = (std::max)(longest, static_cast<std::int64_t>(tokenizer.piece_bytes(id).size()));
+  }
+  std::int64_t bytes = 0;
+  for (const char byte : prompt) bytes += byte == ' ' ? 0 : 1;
+  if (bytes / 4 / longest < context) return;
+  glassbox::throw_error<glassbox::UsageError>(
+      "generation: the prompt of " + std::to_string(prompt.size()) + " bytes is longer than the context of " +
+      std::to_string(context) + " tokens, of which the longest has " + std::to_string(longest) + " bytes");
 }
 
 int generate(int argc, char** argv) {
@@ -207,6 +239,8 @@ int generate(int argc, char** argv) {
   examples::CommandLine command_line("generate", "Continues a text with a language model.");
   add_options(command_line, arguments);
   if (const std::optional<int> exit_code = command_line.parse(argc, argv)) return *exit_code;
+  if (command_line.given("--context") && arguments.context < 1)
+    return command_line.wrong_use("--context must be at least 1");
   if (command_line.given("--prompt") && command_line.given("--prompt-file"))
     return command_line.wrong_use("give --prompt or --prompt-file, not both");
   try {
@@ -224,12 +258,14 @@ int generate(int argc, char** argv) {
       examples::open_tokenizer(arguments.model, causal_lm.config);
   GenerationConfig config = checkpoint.generation_config;
   take_options(command_line, arguments, config);
+  check_prompt_bytes(arguments.prompt, *tokenizer,
+                     glassbox::context_length(config, causal_lm.config.max_position_embeddings));
   const std::vector<TokenId> prompt_ids = tokenizer->encode_with_special_tokens(arguments.prompt);
   glassbox::Generator generator(causal_lm, config, tokenizer.get());
   generator.prefill(prompt_ids);  // breakpoint: all tokens of the prompt in one pass
-  examples::print_notes(checkpoint.report, causal_lm.config, *tokenizer);
+  examples::print_notes(arguments.model, checkpoint.report, causal_lm.config, *tokenizer);
   std::cerr << "model: " << checkpoint.report.path << " (" << checkpoint.report.format << ")\n"
-            << "sampling: " << sampling_text(command_line, config.sampling) << "\n";
+            << "sampling: " << sampling_text(command_line, checkpoint.report, config.sampling) << "\n";
   if (!arguments.no_echo) std::cout << generator.result().prompt_text << std::flush;
   while (generator.next()) {  // breakpoint: one token each time
     std::cout << generator.new_text();

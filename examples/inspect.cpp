@@ -250,9 +250,7 @@ void print_weights_memory(const ModuleRow& total, const glassbox::StoredCheckpoi
   std::uint64_t copied = 0;
   for (const glassbox::ReportedTensor& tensor : checkpoint->report.tensors) {
     if (!tensor.used_as.empty()) by_type[tensor.dtype] += tensor.bytes;
-  }
-  for (const std::pair<const std::string, glassbox::WeightMatrix>& weight : checkpoint->weights) {
-    copied += weight.second.owned.size();
+    if (tensor.copied) copied += tensor.bytes;
   }
   for (const std::pair<const std::string, std::uint64_t>& type : by_type) {
     print_line("weights stored as " + type.first,

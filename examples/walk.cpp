@@ -203,7 +203,8 @@ void print_comparison(Index tokens, bool ended, const glassbox::ModelConfig& con
 void print_text(const glassbox::GenerationResult& result, const glassbox::Tokenizer* tokenizer,
                 const std::vector<std::string>& pieces, const std::string& newest, bool ended) {
   if (tokenizer != nullptr) {
-    std::cout << "The text so far: " << result.prompt_text << "|" << result.text << "\n";
+    std::cout << "The text so far: " << examples::printable(result.prompt_text) << "|"
+              << examples::printable(result.text) << "\n";
   } else {
     std::cout << "The ids so far:";
     for (const std::string& piece : pieces) std::cout << " " << piece;
@@ -288,7 +289,9 @@ std::unique_ptr<glassbox::Tokenizer> tokenizer_for_ids(const examples::ModelArgu
   if (!arguments.tokenizer.empty()) return examples::open_tokenizer(arguments, config);
   try {
     return examples::open_tokenizer(arguments, config);
-  } catch (const glassbox::Error&) {
+  } catch (const glassbox::Error& error) {
+    if (glassbox::path_exists(examples::tokenizer_file(arguments)))
+      std::cerr << "note: ids without their pieces: " << examples::printable(error.what()) << "\n";
     return nullptr;
   }
 }
@@ -331,7 +334,7 @@ int walk(int argc, char** argv) {
   }
   const std::unique_ptr<glassbox::Tokenizer> tokenizer = examples::open_tokenizer(arguments.model, config);
   take_walk(arguments, checkpoint, tokenizer.get(), tokenizer->encode_with_special_tokens(arguments.prompt));
-  examples::print_notes(checkpoint.report, config, *tokenizer);
+  examples::print_notes(arguments.model, checkpoint.report, config, *tokenizer);
   return 0;
 }
 

@@ -311,7 +311,7 @@ line text/sentencepiece_tokenizer.hpp text/sentencepiece_tokenizer \
 
 # ---- files ----
 value io/json.hpp io/json 'zero != std::string_view::npos' 'false'
-value io/json.hpp io/json 'depth >= max_json_depth' 'depth > max_json_depth'
+value io/json.hpp io/json 'open_.size() <= max_json_depth' 'open_.size() <= max_json_depth + 1'
 value io/json.hpp io/json 'number < smallest || number > largest' 'number < smallest'
 value io/json.hpp io/json '!std::isfinite(found) || found < smallest' 'false'
 value io/mapped_file.hpp io/mapped_file 'count < size_ - begin ? count : size_ - begin' 'count'

@@ -32,7 +32,8 @@ std::string protect(const std::string& argument) {
   const std::size_t begin = equals == std::string::npos ? 0 : equals + 1;
   const bool empty_value = begin == argument.size();
   const bool looks_like_list = !empty_value && argument[begin] == '[';
-  if (!empty_value && !looks_like_list) return argument;
+  const bool begins_with_mark = !empty_value && argument[begin] == mark;  // typed, or in a file's name
+  if (!empty_value && !looks_like_list && !begins_with_mark) return argument;
   return argument.substr(0, begin) + mark + argument.substr(begin);
 }
 
@@ -105,7 +106,7 @@ void CommandLine::add(const std::string& names, const std::string& value_name, c
   const std::function<void(const std::vector<std::string>&)> take_all =
       [names, take](const std::vector<std::string>& values) {
         try {
-          for (const std::string& value : values) take(without_marks(value));
+          for (const std::string& value : values) take(value.starts_with(mark) ? value.substr(1) : value);
         } catch (const CLI::ValidationError& error) {
           throw CLI::ValidationError(names, error.what());
         }
@@ -118,7 +119,10 @@ void CommandLine::add(const std::string& names, const std::string& value_name, c
 
 void CommandLine::positional(const std::string& name, std::string& value, const std::string& description,
                              bool required) {
-  add(name, "", description, value, false, [&value](const std::string& text) { value = text; });
+  add(name, "", description, value, false, [&value](const std::string& text) {
+    if (text.empty()) throw CLI::ValidationError("expected a name, got \"\"");
+    value = text;
+  });
   if (required) app_->get_option(name)->required();
 }
 
@@ -260,7 +264,10 @@ int run_main(int argc, char** argv, int (*program)(int argc, char** argv)) {
   } catch (const std::bad_alloc&) {
     std::cerr << name << ": out of memory\n";
   } catch (const std::exception& error) {
-    std::cerr << name << ": " << printable(error.what()) << "\n";
+    std::string message = printable(error.what());
+    if (message.size() > 2000)
+      message = message.substr(0, 2000) + "...";  // a file may have names of megabytes
+    std::cerr << name << ": " << message << "\n";
   } catch (...) {
     std::cerr << name << ": an exception of unknown type\n";
   }

@@ -1,5 +1,6 @@
 #include "support/open_model.hpp"
 
+#include <charconv>
 #include <filesystem>
 #include <iostream>
 #include <vector>
@@ -47,7 +48,9 @@ void print_notes(const glassbox::CheckpointReport& report) {
   }
   for (const glassbox::ReportedTensor& tensor : report.tensors) {
     const std::string& reason = tensor.unused_because;
-    if (reason.empty() || reason.starts_with("a buffer:") || reason.starts_with("the same as")) continue;
+    if (reason.empty() || reason.starts_with("a buffer:") || reason.starts_with("a table:") ||
+        reason.starts_with("the same as"))
+      continue;
     notes.push_back(std::filesystem::path(tensor.file).filename().string() + ": tensor " + tensor.name +
                     " was not used: " + reason);
   }
@@ -57,9 +60,35 @@ void print_notes(const glassbox::CheckpointReport& report) {
   if (notes.size() > most) std::cerr << "note: " << notes.size() - most << " more; inspect lists them all\n";
 }
 
-void print_notes(const glassbox::CheckpointReport& report, const glassbox::ModelConfig& config,
-                 const glassbox::Tokenizer& tokenizer) {
+// The tokens that tokenizer_config.json has beyond those of the tokenizer's file.
+std::vector<std::string> added_tokens(const ModelArguments& arguments, std::int64_t piece_count) {
+  const std::filesystem::path file =
+      std::filesystem::path(tokenizer_file(arguments)).parent_path() / "tokenizer_config.json";
+  std::vector<std::string> contents;
+  if (!glassbox::path_exists(file)) return contents;
+  const glassbox::Json config = glassbox::read_json(file);
+  if (!config.contains("added_tokens_decoder") || !config["added_tokens_decoder"].is_object())
+    return contents;
+  const glassbox::Json& added = config["added_tokens_decoder"];
+  for (glassbox::Json::const_iterator item = added.begin(); item != added.end(); ++item) {
+    std::int64_t id = -1;
+    std::from_chars(item.key().data(), item.key().data() + item.key().size(), id);
+    const bool named = item.value().is_object() && item.value().contains("content");
+    if (id >= piece_count)
+      contents.push_back(named ? glassbox::json_text(item.value()["content"]) : item.key());
+  }
+  return contents;
+}
+
+void print_notes(const ModelArguments& arguments, const glassbox::CheckpointReport& report,
+                 const glassbox::ModelConfig& config, const glassbox::Tokenizer& tokenizer) {
   print_notes(report);
+  const std::vector<std::string> added = added_tokens(arguments, tokenizer.piece_count());
+  if (!added.empty()) {
+    std::cerr << "note: tokenizer_config.json adds " << added.size()
+              << " tokens that the tokenizer's file does not have (" << printable(added.front())
+              << (added.size() > 1 ? ", ..." : "") << "): in a text they are cut like any other characters\n";
+  }
   if (tokenizer.bos_id() == config.bos_token_id) return;
   const std::string tokenizers = tokenizer.bos_id() < 0 ? "none" : std::to_string(tokenizer.bos_id());
   const std::string models = config.bos_token_id < 0 ? "none" : std::to_string(config.bos_token_id);
@@ -82,7 +111,8 @@ std::unique_ptr<glassbox::StoredCheckpoint> open_weights(const ModelArguments& a
     reason.clear();
     return nullptr;
   }
-  return std::make_unique<glassbox::StoredCheckpoint>(glassbox::open_checkpoint(path));
+  return std::make_unique<glassbox::StoredCheckpoint>(
+      glassbox::open_checkpoint(path, glassbox::OpenFor::look));
 }
 
 std::string tokenizer_file(const ModelArguments& arguments) {

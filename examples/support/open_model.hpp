@@ -38,11 +38,11 @@ template <>
 glassbox::Checkpoint<double> open_model(const ModelArguments& arguments);
 
 // On standard error, a line each: what of the files is not used although it may matter (keys that are unknown
-// or ask for what is not done here, tensors that no part of the model takes), and a begin token about which
-// tokenizer and model disagree.
+// or ask for what is not done here, tensors that no part of the model takes), tokens that only
+// tokenizer_config.json has, and a begin token about which tokenizer and model disagree.
 void print_notes(const glassbox::CheckpointReport& report);
-void print_notes(const glassbox::CheckpointReport& report, const glassbox::ModelConfig& config,
-                 const glassbox::Tokenizer& tokenizer);
+void print_notes(const ModelArguments& arguments, const glassbox::CheckpointReport& report,
+                 const glassbox::ModelConfig& config, const glassbox::Tokenizer& tokenizer);
 
 // What the model is, from its configuration alone.
 glassbox::ModelDescription open_config(const ModelArguments& arguments);

@@ -69,7 +69,7 @@ class Tensor {
   // The number of elements; a default-constructed tensor (rank 0) has none.
   Index size() const { return rows() * cols(); }
   // The last axis, and all the others counted as one.
-  Index cols() const { return rank_ == 0 ? 0 : axes_[rank_ - 1].size; }
+  Index cols() const { return rank_ > 0 ? axes_[rank_ - 1].size : 0; }
   Index rows() const { return matrices() * rows_per_matrix(); }
   // The last two axes make a matrix; this many of them follow each other.
   Index rows_per_matrix() const { return rank_ >= 2 ? axes_[rank_ - 2].size : (rank_ == 1 ? 1 : 0); }

@@ -220,11 +220,12 @@ TEST_F(GenerateProgram, PromptsThatCannotBeRead) {
   const std::string model = write_model();
   const Outcome of_folder = run({model, "--prompt-file", folder.path().string()});
   EXPECT_EQ(of_folder.exit_code, 1);
-  EXPECT_EQ(of_folder.err, "generate: " + folder.path().string() + ": the prompt cannot be read\n");
+  EXPECT_EQ(of_folder.err,
+            "generate: " + folder.path().string() + ": the prompt cannot be read: Is a directory\n");
   const Outcome closed =
       run_shell(shell_quoted(program) + " " + shell_quoted(model) + " --prompt-file - <&-");
   EXPECT_EQ(closed.exit_code, 1);
-  EXPECT_EQ(closed.err, "generate: standard input: the prompt cannot be read\n");
+  EXPECT_EQ(closed.err, "generate: standard input: the prompt cannot be read: Bad file descriptor\n");
   const Outcome endless = run({model, "--prompt-file", "/dev/zero"});
   EXPECT_EQ(endless.exit_code, 1);
   EXPECT_EQ(endless.err, "generate: /dev/zero: the prompt has more than 16 MiB, which no model takes\n");
@@ -267,6 +268,47 @@ TEST_F(GenerateProgram, SaysWhatItDoesNotUse) {
       << outcome.err;
 }
 
+TEST_F(GenerateProgram, TokensThatOnlyTheConfigurationHas) {
+  const std::string model = write_model();
+  folder.write(
+      "tokenizer_config.json",
+      "{\"added_tokens_decoder\": {\"1\": {\"content\": \"<s>\"}, \"420\": {\"content\": \"<|im_end|>\"}}}");
+  const Outcome outcome = run({model, "--max-new-tokens", "1"});
+  EXPECT_EQ(line_with(outcome.err, "note:"),
+            "note: tokenizer_config.json adds 1 tokens that the tokenizer's file does not have "
+            "(\"<|im_end|>\"): in a "
+            "text they are cut like any other characters");
+}
+
+TEST_F(GenerateProgram, APromptMuchTooLongIsRefusedBeforeItIsCut) {
+  const std::string model = write_model();
+  const Outcome outcome = run({model, "--prompt-file", "-"}, std::string(100000, 'a'));
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_TRUE(outcome.err.starts_with(
+      "generate: generation: the prompt of 100000 bytes is longer than the context of "
+      "64 tokens, of which the longest has "))
+      << outcome.err;
+  EXPECT_EQ(run({model, "--prompt-file", "-", "--max-new-tokens", "0"}, std::string(5000, ' ')).exit_code, 1)
+      << "spaces may be merged, so that these are cut: here they are not";
+}
+
+TEST_F(GenerateProgram, AControlCharacterTypedIsKept) {
+  const std::string model = write_model();
+  for (const std::string prompt : {"\x01", "a\x01 b", "\x01[a]"}) {
+    EXPECT_EQ(run({model, "--prompt", prompt, "--max-new-tokens", "0"}).out, prompt + "\n");
+    EXPECT_EQ(run({model, "--prompt=" + prompt, "--max-new-tokens", "0"}).out, prompt + "\n");
+  }
+  EXPECT_EQ(run({model, "--temperature", "1\x01"}).exit_code, 2);
+}
+
+TEST_F(GenerateProgram, DefaultsOfTransformersAreCalledSo) {
+  const std::string model = write_model();
+  folder.write("generation_config.json", "{\"do_sample\": true, \"temperature\": 0.5}");
+  EXPECT_EQ(line_with(run({model, "--max-new-tokens", "1"}).err, "sampling:"),
+            "sampling: temperature 0.5 (generation_config.json), top_k 50 (Transformers' default, since "
+            "generation_config.json says do_sample)");
+}
+
 TEST_F(GenerateProgram, StopReasons) {
   const std::string model = write_model();
   const Outcome context = run({model, "--prompt", "the", "--context", "6"});
@@ -307,7 +349,8 @@ TEST_F(GenerateProgram, FailuresAndWrongUse) {
   EXPECT_EQ(long_prompt.out, "");
   const Outcome no_file = run({model, "--prompt-file", folder.file("absent")});
   EXPECT_EQ(no_file.exit_code, 1);
-  EXPECT_EQ(no_file.err, "generate: " + folder.file("absent") + ": the prompt cannot be read\n");
+  EXPECT_EQ(no_file.err, "generate: " + folder.file("absent") +
+                             ": the prompt cannot be read: No such file or directory\n");
   const Outcome wide_context = run({model, "--context", "65"});
   EXPECT_EQ(wide_context.exit_code, 1);
   EXPECT_EQ(wide_context.err,
@@ -315,6 +358,8 @@ TEST_F(GenerateProgram, FailuresAndWrongUse) {
   const std::vector<Arguments> wrong = {{model, "--temperature", "-1"},
                                         {model, "--top-p", "1.5"},
                                         {model, "--max-new-tokens", "-1"},
+                                        {model, "--context", "0"},
+                                        {"", "--prompt", "a"},
                                         {model, "--stop", ""},
                                         {model, "--stop", "\xE4"},
                                         {model, "--tokenizer", ""},

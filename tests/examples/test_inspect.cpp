@@ -154,6 +154,60 @@ TEST_F(InspectProgram, ForwardSaysWhichLogitsAreNone) {
   EXPECT_EQ(run_program("forward", {folder_.path().string(), "--ids", "1", "--npy", ""}).exit_code, 2);
 }
 
+// Before the memory for the logits of all positions is taken.
+TEST_F(InspectProgram, ForwardChecksTheIdsFirst) {
+  const std::string model = write_model();
+  const Outcome outside = run_program("forward", {model, "--ids", "1,424"});
+  EXPECT_EQ(outside.exit_code, 1);
+  EXPECT_EQ(outside.err, "forward: id 424 at position 1, expected 0..423 (vocab_size 424)\n");
+  const std::string seventeen = "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1";
+  const Outcome too_long = run_program("forward", {model, "--ids", seventeen, "--no-cache"});
+  EXPECT_EQ(too_long.exit_code, 1);
+  EXPECT_EQ(too_long.err, "forward: the text has 17 tokens, the model's max_position_embeddings is 16\n");
+}
+
+TEST_F(InspectProgram, ForwardIgnoresNoOption) {
+  const std::string model = write_model();
+  EXPECT_EQ(run_program("forward", {model, "--ids", "1", "--json", "--tokenizer", "/no/such/file"}).exit_code,
+            1);
+  EXPECT_EQ(run_program("forward", {model, "--ids", "1", "--json", "--top", "3"}).exit_code, 2);
+}
+
+TEST_F(InspectProgram, ALinkToItselfIsNoTokenizer) {
+  const std::string model = write_model();
+  std::filesystem::remove(folder_.file("tokenizer.model"));
+  std::filesystem::create_symlink("tokenizer.model", folder_.file("tokenizer.model"));
+  const Outcome outcome = run_program("forward", {model, "--ids", "1"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.err,
+            "forward: ids without their pieces: " + folder_.file("tokenizer.model") + " does not exist\n");
+}
+
+// Weights at odd addresses are copied by who uses them, not by who looks: inspect only counts them.
+TEST_F(InspectProgram, CountsWhatIsCopied) {
+  ModelConfig config = tiny_config();
+  write_folder(folder_, config, random_weights(config, 5));
+  std::uint64_t header_bytes = 0;
+  std::memcpy(&header_bytes, safetensors_bytes(random_weights(config, 5)).data(), 8);
+  const std::size_t padding = static_cast<std::size_t>((8 - header_bytes % 8) % 8);
+  folder_.write("model.safetensors", safetensors_bytes(random_weights(config, 5), padding));
+  const std::string aligned = run_program("inspect", {folder_.path().string()}).out;
+  EXPECT_FALSE(contains(aligned, "of these copied")) << aligned;
+  folder_.write("model.safetensors", safetensors_bytes(random_weights(config, 5), padding + 1));
+  const std::string odd = run_program("inspect", {folder_.path().string()}).out;
+  std::uint64_t bytes = 0;
+  for (const std::pair<const std::string, StoredTensor>& tensor : random_weights(config, 5)) {
+    bytes += tensor.second.bytes.size();
+  }
+  EXPECT_TRUE(contains(line_with(odd, "of these copied"), " bytes")) << odd;
+  std::string digits;
+  for (const char character : line_with(odd, "of these copied")) {
+    if (character == 'b') break;
+    if (character >= '0' && character <= '9') digits += character;
+  }
+  EXPECT_EQ(digits, std::to_string(bytes));
+}
+
 TEST_F(InspectProgram, NamesFromFilesDoNotReachTheTerminal) {
   ModelConfig config = tiny_config();
   StoredTensors weights = random_weights(config, 5);

@@ -8,6 +8,7 @@
 //   a list of breakpoints that a formatter has made prose of
 //   same_line() taking for equal what is not
 #include "examples/run_program.hpp"
+#include "io/tiny_checkpoint.hpp"
 
 #include "glassbox/stage_table.hpp"
 #include "support/print_tensor.hpp"
@@ -100,6 +101,26 @@ TEST_P(NumberedExample, BreakpointsNamedExist) {
 
 std::string without_dashes(const ::testing::TestParamInfo<std::string>& info) { return "E" + info.param; }
 INSTANTIATE_TEST_SUITE_P(All, NumberedExample, ::testing::ValuesIn(names), without_dashes);
+
+// The smallest model there can be: one head of two numbers, one detector.
+TEST(NumberedExamples, TakeTheSmallestModel) {
+  const TemporaryFolder folder;
+  ModelConfig config = tiny_config();
+  config.vocab_size = 424;
+  config.hidden_size = 2;
+  config.intermediate_size = 1;
+  config.num_hidden_layers = 1;
+  config.num_attention_heads = 1;
+  config.num_key_value_heads = 1;
+  config.head_dim = 2;
+  write_folder(folder, config, random_weights(config, 5));
+  folder.write("tokenizer.model", read_bytes(own_reference() / "tokenizer-small" / "llama_like.model"));
+  for (const std::string& name : names) {
+    if (!std::filesystem::exists(examples_folder() + "/" + name)) GTEST_SKIP() << name << " was not built";
+    const Outcome outcome = run_program(name, {folder.path().string()});
+    EXPECT_EQ(outcome.exit_code, 0) << name << ": " << outcome.err;
+  }
+}
 
 TEST(NumberedExamples, RefuseAModelThatIsNotThere) {
   if (!std::filesystem::exists(examples_folder() + "/01_text_to_ids"))

@@ -47,6 +47,11 @@ TEST(ParseJson, KeyTwiceInOneObject) {
   EXPECT_NO_THROW(parse_json("c.json", "{\"a\": {\"a\": 1}, \"b\": [{\"a\": 1}, {\"a\": 2}]}"));
 }
 
+TEST(ParseJson, KeysOfArraysInObjects) {
+  EXPECT_TRUE(throws<FormatError>([] { parse_json("c.json", "{\"x\": [{\"a\": 1, \"a\": 1}]}"); },
+                                  "c.json: the key \"a\" stands twice in one object"));
+}
+
 TEST(ParseJson, Nesting) {
   const std::string message = "c.json: JSON nested deeper than 32 levels";
   EXPECT_NO_THROW(parse_json("c.json", std::string(32, '[') + std::string(32, ']')));

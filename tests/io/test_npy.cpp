@@ -96,7 +96,8 @@ TEST(Npy, WritingErrors) {
                                  "write_npy: x.npy: the tensor has no axes"));
   const TemporaryFolder folder;
   const std::string path = folder.file("no_folder/x.npy");
-  EXPECT_TRUE(throws<FormatError>([&] { write_npy(path, 1.0); }, path + ": cannot be written"));
+  EXPECT_TRUE(throws<FormatError>([&] { write_npy(path, 1.0); },
+                                  path + ": cannot be written: No such file or directory"));
 }
 
 TEST(Npy, ReadingErrors) {

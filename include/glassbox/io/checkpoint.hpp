@@ -53,11 +53,11 @@ inline ModelDescription load_config(const std::filesystem::path& path) {
   return describe_llama2c(*file, read_llama2c_header(*file));
 }
 
-// Configuration and weights, all checked, nothing computed or copied yet.
-inline StoredCheckpoint open_checkpoint(const std::filesystem::path& path) {
+// Configuration and weights, all checked, nothing computed yet.
+inline StoredCheckpoint open_checkpoint(const std::filesystem::path& path, OpenFor purpose = OpenFor::model) {
   check_path_exists(path);
-  if (is_folder(path)) return open_huggingface_folder(path);
-  return open_llama2c(map_model_file(path));
+  if (is_folder(path)) return open_huggingface_folder(path, purpose);
+  return open_llama2c(map_model_file(path), purpose);
 }
 
 // Moves the weights of a stored checkpoint to the members that bear their names.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -36,6 +37,7 @@ struct ReportedTensor {
   std::string file;
   std::string used_as;         // the member of CausalLM it became: model.layers[0].mlp.up_proj.weight
   std::string unused_because;  // why no member takes it
+  bool copied = false;         // not used in place: the file has it in another order, or at an odd address
 };
 
 struct CheckpointReport {
@@ -78,16 +80,27 @@ inline std::string member_path(const std::string& name) {
   return "model.layers[" + name.substr(prefix.size(), dot - prefix.size()) + "]" + name.substr(dot);
 }
 
+// What opening a checkpoint is for: to make a model of it, or only to look at names, shapes and types. Who
+// only looks must not read a weight that would have been copied: it points to the bytes as they lie in the
+// file.
+enum class OpenFor : std::uint8_t { model, look };
+
+// Whether numbers of this type can be read where they lie: at a multiple of their own size.
+inline bool is_aligned(const std::byte* numbers, StoredType type) {
+  return reinterpret_cast<std::uintptr_t>(numbers) % static_cast<std::uintptr_t>(stored_type_bytes(type)) ==
+         0;
+}
+
 // A weight [out, in] whose numbers lie in a file. They stay there, and the file stays open; only numbers that
-// do not lie at a multiple of their own size are copied, since the processor may not read them in place.
+// are not aligned are copied, since the processor may not read them in place.
 inline WeightMatrix borrow_weight(const std::shared_ptr<const MappedFile>& file, const std::byte* numbers,
-                                  StoredType type, const Axis& out, const Axis& in) {
+                                  StoredType type, const Axis& out, const Axis& in,
+                                  OpenFor purpose = OpenFor::model) {
   WeightMatrix weight;
   weight.type = type;
   weight.out = out;
   weight.in = in;
-  const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(numbers);
-  if (address % static_cast<std::uintptr_t>(stored_type_bytes(type)) == 0) {
+  if (purpose == OpenFor::look || is_aligned(numbers, type)) {
     weight.borrowed = numbers;
     weight.borrowed_from = file;
   } else {

@@ -32,8 +32,8 @@ inline Index layer_number(const std::string& name) {
 class WeightCollector {
  public:
   WeightCollector(const std::filesystem::path& folder, SafetensorsFolder tensors,
-                  StoredCheckpoint& checkpoint)
-      : tensors_(std::move(tensors)), checkpoint_(checkpoint) {
+                  StoredCheckpoint& checkpoint, OpenFor purpose)
+      : tensors_(std::move(tensors)), checkpoint_(checkpoint), purpose_(purpose) {
     const std::filesystem::path single = folder / "model.safetensors";
     where_ = (path_exists(single) ? single : folder / "model.safetensors.index.json").string();
   }
@@ -57,6 +57,7 @@ class WeightCollector {
  private:
   SafetensorsFolder tensors_;
   StoredCheckpoint& checkpoint_;
+  OpenFor purpose_;
   std::string where_;  // the file that a missing tensor is missing from
   std::vector<WeightSpec> missing_;
 
@@ -80,7 +81,7 @@ class WeightCollector {
 
   ReportedTensor report_of(SafetensorsFolder::Place place) const {
     const SafetensorsTensor& tensor = tensor_of(place);
-    return {tensor.name, tensor.dtype, tensor.shape, tensor.bytes, file_of(place).name(), "", ""};
+    return {tensor.name, tensor.dtype, tensor.shape, tensor.bytes, file_of(place).name(), "", "", false};
   }
 
   void take(const WeightSpec& spec) {
@@ -98,8 +99,10 @@ class WeightCollector {
                        spec.keys + " of config.json");
     }
     const StoredType type = stored_type(file, tensor);
-    checkpoint_.weights[spec.name] = borrow_weight(file.mapped(), file.data(tensor), type, spec.out, spec.in);
+    checkpoint_.weights[spec.name] =
+        borrow_weight(file.mapped(), file.data(tensor), type, spec.out, spec.in, purpose_);
     ReportedTensor reported = report_of(found->second);
+    reported.copied = !is_aligned(file.data(tensor), type);
     const bool tied = spec.name == embed_tokens_name && checkpoint_.config.tie_word_embeddings;
     reported.used_as = member_path(spec.name) + (tied ? ", also in place of lm_head.weight (tied)" : "");
     checkpoint_.report.tensors.push_back(reported);
@@ -262,7 +265,8 @@ inline std::filesystem::path config_json_of(const std::filesystem::path& folder)
 }
 
 // A folder with its weights checked and borrowed from its files.
-inline StoredCheckpoint open_huggingface_folder(const std::filesystem::path& folder) {
+inline StoredCheckpoint open_huggingface_folder(const std::filesystem::path& folder,
+                                                OpenFor purpose = OpenFor::model) {
   ModelDescription description = describe_config_json(config_json_of(folder));
   if (!has_safetensors(folder)) throw_error<FormatError>(no_weights_text(folder));
   StoredCheckpoint checkpoint;
@@ -281,7 +285,7 @@ inline StoredCheckpoint open_huggingface_folder(const std::filesystem::path& fol
   }
   SafetensorsFolder tensors = open_safetensors_folder(folder);
   for (const SafetensorsFile& file : tensors.files) checkpoint.report.files.push_back(file.name());
-  WeightCollector(folder, std::move(tensors), checkpoint).collect();
+  WeightCollector(folder, std::move(tensors), checkpoint, purpose).collect();
   return checkpoint;
 }
 

@@ -19,7 +19,7 @@ namespace glassbox {
 
 using Json = nlohmann::json;
 
-inline constexpr int max_json_depth = 32;  // objects and arrays within each other; checkpoints need 4
+inline constexpr std::size_t max_json_depth = 32;  // objects and arrays within each other; checkpoints need 4
 
 // "line 3, column 7", both counted from 1, of a byte counted from 0.
 inline std::string line_and_column(std::string_view text, std::size_t byte) {
@@ -38,27 +38,47 @@ inline std::string json_text(const Json& value) {
   return text.size() <= 80 ? text : text.substr(0, 77) + "...";
 }
 
-// Refuses what JSON allows but a checkpoint never means: a key twice in one object, endless nesting.
-class JsonGuard {
+// Refuses what JSON allows but a checkpoint never means: a key twice in one object, endless nesting. It goes
+// through the text before the parser that makes values, since that one, given a callback, looks through a
+// whole object again after each object inside it.
+class JsonGuard final : public nlohmann::json_sax<Json> {
  public:
   explicit JsonGuard(std::string file) : file_(std::move(file)) {}
 
-  bool operator()(int depth, Json::parse_event_t event, const Json& parsed) {
-    if (depth >= max_json_depth) {
-      throw_error<FormatError>(file_ + ": JSON nested deeper than " + std::to_string(max_json_depth) +
-                               " levels");
-    }
-    if (event == Json::parse_event_t::object_start) keys_.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys_.pop_back();
-    if (event == Json::parse_event_t::key && !keys_.back().insert(parsed.get<std::string>()).second) {
-      throw_error<FormatError>(file_ + ": the key " + json_text(parsed) + " stands twice in one object");
-    }
-    return true;
+  bool start_object(std::size_t) override { return enter(); }
+  bool start_array(std::size_t) override { return enter(); }
+  bool end_object() override { return leave(); }
+  bool end_array() override { return leave(); }
+  bool key(string_t& name) override {
+    if (open_.back().insert(name).second) return true;
+    throw_error<FormatError>(file_ + ": the key " + json_text(name) + " stands twice in one object");
+  }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
+    return false;  // the other parser says where
   }
 
  private:
   std::string file_;
-  std::vector<std::set<std::string>> keys_;  // of the objects that are open
+  std::vector<std::set<std::string>>
+      open_;  // the keys of each object or array that is open; arrays have none
+
+  bool enter() {
+    open_.emplace_back();
+    if (open_.size() <= max_json_depth) return true;
+    throw_error<FormatError>(file_ + ": JSON nested deeper than " + std::to_string(max_json_depth) +
+                             " levels");
+  }
+  bool leave() {
+    open_.pop_back();
+    return true;
+  }
 };
 
 // The value that `text`, found in `file` from byte `first_byte` on, stands for. Throws FormatError.
@@ -75,7 +95,9 @@ inline Json parse_json(const std::string& file, std::string_view text, std::uint
                              std::to_string(first_byte + zero) + " (" + line_and_column(text, zero) + ")");
   }
   try {
-    return Json::parse(text, JsonGuard(file));
+    JsonGuard guard(file);
+    Json::sax_parse(text, &guard);
+    return Json::parse(text);
   } catch (const Json::parse_error& error) {
     // nlohmann counts from 1, and counts the end of the text as one byte more.
     const std::size_t byte = error.byte == 0 ? 0 : (std::min)(error.byte - 1, text.size());

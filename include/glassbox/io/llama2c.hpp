@@ -121,8 +121,13 @@ inline ModelDescription describe_llama2c(const MappedFile& file, const Llama2cHe
 // Walks through the file in its fixed order and takes one weight after the other.
 class Llama2cCollector {
  public:
-  Llama2cCollector(std::shared_ptr<const MappedFile> file, Llama2cHeader header, StoredCheckpoint& checkpoint)
-      : file_(std::move(file)), header_(header), position_(header.bytes), checkpoint_(checkpoint) {}
+  Llama2cCollector(std::shared_ptr<const MappedFile> file, Llama2cHeader header, StoredCheckpoint& checkpoint,
+                   OpenFor purpose)
+      : file_(std::move(file)),
+        header_(header),
+        position_(header.bytes),
+        checkpoint_(checkpoint),
+        purpose_(purpose) {}
 
   void collect() {
     check_size();
@@ -147,6 +152,7 @@ class Llama2cCollector {
   Llama2cHeader header_;
   std::uint64_t position_;  // of the next weight, in bytes
   StoredCheckpoint& checkpoint_;
+  OpenFor purpose_;
 
   // Everything that follows relies on this: the file has exactly the bytes that its header implies.
   void check_size() const {
@@ -176,15 +182,24 @@ class Llama2cCollector {
   }
 
   void take(const WeightSpec& spec) {
-    WeightMatrix weight = borrow_weight(file_, file_->data() + position_, StoredType::f32, spec.out, spec.in);
+    const std::byte* const numbers = file_->data() + position_;
+    WeightMatrix weight = borrow_weight(file_, numbers, StoredType::f32, spec.out, spec.in, purpose_);
     const std::uint64_t bytes = static_cast<std::uint64_t>(weight.bytes());
-    ReportedTensor reported{spec.name, "F32", spec.shape(), bytes, file_->name(), member_path(spec.name), ""};
+    ReportedTensor reported{spec.name,
+                            "F32",
+                            spec.shape(),
+                            bytes,
+                            file_->name(),
+                            member_path(spec.name),
+                            "",
+                            !is_aligned(numbers, StoredType::f32)};
     if (spec.name == embed_tokens_name && header_.shared_classifier) {
       reported.used_as += ", also in place of lm_head.weight (tied)";
     }
     const bool rotated = spec.name.ends_with("q_proj.weight") || spec.name.ends_with("k_proj.weight");
     if (rotated) {
-      weight = half_rotated(weight);
+      if (purpose_ == OpenFor::model) weight = half_rotated(weight);
+      reported.copied = true;
       reported.used_as += " (a copy: rows reordered from interleaved to half-rotated pairs)";
     }
     checkpoint_.weights[spec.name] = std::move(weight);
@@ -212,20 +227,21 @@ class Llama2cCollector {
   void skip_rotary_table(const std::string& name) {
     const std::vector<Index> shape = {header_.seq_len, head_dim() / 2};
     const std::uint64_t bytes = size_of(name, {shape[0], shape[1], 4});
-    checkpoint_.report.tensors.push_back(
-        {name, "F32", shape, bytes, file_->name(), "", "a table: computed from rope_theta and head_dim"});
+    checkpoint_.report.tensors.push_back({name, "F32", shape, bytes, file_->name(), "",
+                                          "a table: computed from rope_theta and head_dim", false});
     position_ += bytes;
   }
 };
 
-inline StoredCheckpoint open_llama2c(const std::shared_ptr<const MappedFile>& file) {
+inline StoredCheckpoint open_llama2c(const std::shared_ptr<const MappedFile>& file,
+                                     OpenFor purpose = OpenFor::model) {
   const Llama2cHeader header = read_llama2c_header(*file);
   ModelDescription description = describe_llama2c(*file, header);
   StoredCheckpoint checkpoint;
   checkpoint.config = description.config;
   checkpoint.generation_config = description.generation_config;
   checkpoint.report = description.report;
-  Llama2cCollector(file, header, checkpoint).collect();
+  Llama2cCollector(file, header, checkpoint, purpose).collect();
   return checkpoint;
 }
 

@@ -5,11 +5,13 @@
 #pragma once
 
 #include <bit>
+#include <cerrno>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <type_traits>
 #include <vector>
 
@@ -65,7 +67,10 @@ void write_npy_rows(const std::filesystem::path& path, const std::vector<Index>&
     stream.write(reinterpret_cast<const char*>(tensor.row(r).data()), static_cast<std::streamsize>(bytes));
   }
   stream.flush();
-  if (!stream) throw_error<FormatError>(path.string() + ": cannot be written");
+  if (!stream) {
+    throw_error<FormatError>(path.string() +
+                             ": cannot be written: " + std::generic_category().message(errno));
+  }
 }
 
 template <typename T>
