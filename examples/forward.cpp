@@ -51,7 +51,9 @@ Tensor<Scalar> compute_logits(const glassbox::CausalLM<Scalar>& causal_lm, const
   const Index length = static_cast<Index>(ids.size());
   Tensor<Scalar> all_logits({{"position", length}, {"vocab", causal_lm.config.vocab_size}});
   if (no_cache) {
+    examples::Progress progress("positions", static_cast<std::uint64_t>(length));
     for (Index position = 0; position < length; ++position) {
+      progress.step();
       glassbox::KVCache<Scalar> cache(causal_lm.config.num_hidden_layers);
       Tensor<std::int64_t> attention_mask({{"batch", 1}, {"seq", position + 1}});
       attention_mask.row(0).setOnes();
@@ -62,7 +64,9 @@ Tensor<Scalar> compute_logits(const glassbox::CausalLM<Scalar>& causal_lm, const
   }
   glassbox::KVCache<Scalar> cache(causal_lm.config.num_hidden_layers);
   const Index step = chunk == 0 ? length : chunk;
+  examples::Progress progress("chunks", static_cast<std::uint64_t>((length + step - 1) / step));
   for (Index first = 0; first < length; first += step) {
+    progress.step();
     const Index count = std::min(step, length - first);
     Tensor<std::int64_t> attention_mask({{"batch", 1}, {"seq", first + count}});
     attention_mask.row(0).setOnes();

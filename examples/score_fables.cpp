@@ -126,11 +126,15 @@ bool score_language(const glassbox::Checkpoint<float>& checkpoint, const glassbo
                                                             : fables::Split::any;
   Score score;
   glassbox::RandomGenerator seeds(options.seed);
-  for (std::uint64_t number = 0; number < options.stories; ++number) {
-    const fables::Story story = fables::make_story(language, seeds.next_bits(), split);
-    score_story(checkpoint.causal_lm, tokenizer, story, score);
-  }
   const char* language_name = language == fables::Language::english ? "English" : "Chinese";
+  {
+    examples::Progress progress(std::string(language_name) + " stories", options.stories);
+    for (std::uint64_t number = 0; number < options.stories; ++number) {
+      const fables::Story story = fables::make_story(language, seeds.next_bits(), split);
+      score_story(checkpoint.causal_lm, tokenizer, story, score);
+      progress.step();
+    }
+  }
   std::printf("%s, %llu stories\n", language_name, static_cast<unsigned long long>(options.stories));
   bool good = true;
   for (std::size_t kind = 0; options.stories > 0 && kind < score.size(); ++kind) {

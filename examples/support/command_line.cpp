@@ -1,5 +1,11 @@
 #include "command_line.hpp"
 
+#ifdef _WIN32
+#include <io.h>
+#else
+#include <unistd.h>
+#endif
+
 #include <algorithm>
 #include <charconv>
 #include <CLI/App.hpp>
@@ -43,6 +49,14 @@ std::string without_marks(const std::string& text) {
     if (c != mark) result += c;
   }
   return result;
+}
+
+bool is_terminal_stderr() {
+#ifdef _WIN32
+  return _isatty(2) != 0;
+#else
+  return isatty(2) != 0;
+#endif
 }
 
 std::string in_quotes(const std::string& text) { return "\"" + text + "\""; }
@@ -248,6 +262,24 @@ std::string printable(const std::string& text) {
     begin += character.size();
   }
   return result;
+}
+
+Progress::Progress(const std::string& what, std::uint64_t total)
+    : what_(what), total_(total), on_terminal_(is_terminal_stderr()) {}
+
+Progress::~Progress() {
+  if (shown_ >= 0) std::cerr << "\r" << std::string(what_.size() + 60, ' ') << "\r" << std::flush;
+}
+
+void Progress::step() {
+  done_ += 1;
+  if (!on_terminal_ || total_ < 2) return;
+  const int percent = static_cast<int>(100 * done_ / total_);
+  if (percent == shown_) return;
+  shown_ = percent;
+  const std::size_t width = static_cast<std::size_t>(percent * 30 / 100);
+  std::cerr << "\r" << what_ << " [" << std::string(width, '#') << std::string(30 - width, ' ') << "] "
+            << percent << " %" << std::flush;
 }
 
 void flush_output() {

@@ -101,6 +101,24 @@ std::string printable(const std::string& text);
 // Throws std::runtime_error where standard output takes no more (a full disk): for programs that run long.
 void flush_output();
 
+// A bar on standard error while something long goes on; nothing where standard error is no terminal.
+//   Progress progress("stories", 1000);
+//   for (...) { ...; progress.step(); }
+class Progress {
+ public:
+  Progress(const std::string& what, std::uint64_t total);
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  ~Progress();  // takes the bar away
+  void step();
+
+ private:
+  std::string what_;
+  std::uint64_t total_, done_ = 0;
+  int shown_ = -1;  // the percentage on the screen
+  bool on_terminal_;
+};
+
 // Runs program(argc, argv) and returns its exit code, or 1 after an exception, with one message
 // "NAME: what happened" on standard error. Output that could not be written (a full disk) is a failure too.
 int run_main(int argc, char** argv, int (*program)(int argc, char** argv));
