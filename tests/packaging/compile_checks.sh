@@ -128,7 +128,7 @@ case $check in
       if [[ $header == glassbox/glassbox.hpp ]]; then limit=2; fi
       awk -v header="$header" -v cost="$(cost_of "\"$header\"")" -v core="$core" -v limit="$limit" 'BEGIN {
         printf "%-36s %.2f s  %.2f x <Eigen/Core>%s\n", header, cost, cost / core,
-          cost / core > limit ? "   over " limit " x" : "" }'
+          (cost / core > limit ? "   over " limit " x" : "") }'
     done
     ;;
   *)
