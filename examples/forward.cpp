@@ -200,7 +200,11 @@ int run(const ForwardArguments& arguments) {
   check_ids(ids, checkpoint.causal_lm.config);
   const Tensor<Scalar> logits =
       compute_logits(checkpoint.causal_lm, ids, arguments.chunk, arguments.no_cache);
-  examples::print_notes(checkpoint.report);
+  if (arguments.ids.empty()) {
+    examples::print_notes(arguments.model, checkpoint.report, checkpoint.causal_lm.config, *tokenizer);
+  } else {
+    examples::print_notes(checkpoint.report);
+  }
   print_finite(logits);
   if (!arguments.npy.empty()) glassbox::write_npy(arguments.npy, logits);
   if (arguments.json) {

@@ -173,6 +173,15 @@ TEST_F(InspectProgram, ForwardIgnoresNoOption) {
   EXPECT_EQ(run_program("forward", {model, "--ids", "1", "--json", "--top", "3"}).exit_code, 2);
 }
 
+// What concerns how text is cut is said where text was cut.
+TEST_F(InspectProgram, ForwardSaysWhichTokensOnlyTheConfigurationHas) {
+  const std::string model = write_model();
+  folder_.write("tokenizer_config.json", "{\"added_tokens_decoder\": {\"420\": {\"content\": \"<x>\"}}}");
+  const std::string note = "adds 1 tokens that the tokenizer's file does not have (\"<x>\")";
+  EXPECT_TRUE(contains(run_program("forward", {model, "--prompt", "a"}).err, note));
+  EXPECT_EQ(run_program("forward", {model, "--ids", "1"}).err, "");
+}
+
 TEST_F(InspectProgram, ALinkToItselfIsNoTokenizer) {
   const std::string model = write_model();
   std::filesystem::remove(folder_.file("tokenizer.model"));
