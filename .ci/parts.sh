@@ -8,7 +8,7 @@
 #                            and without what concerns sources and packaging, which debug checks
 #   COMPILER:PRESET:headers  likewise with the tests of headers only, without the example programs
 #   headers:COMPILER:STD     each header alone, and all in two units
-#   cost:COMPILER            what the headers cost to compile (a report)
+#   cost:COMPILER            what the headers cost to compile; only right on a machine that does nothing else
 #   mutants                  tests/mutants.sh
 #   format                   clang-format
 #

@@ -8,12 +8,14 @@
 //   break glassbox::StreamingDecoder::push  a token's text: nothing yet where half a character came
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <iostream>
 #include <sstream>
 #include <system_error>
 
 #include "glassbox/generate.hpp"
+#include "glassbox/random_seed.hpp"
 #include "support/open_model.hpp"
 
 namespace {
@@ -22,6 +24,7 @@ using glassbox::GenerationConfig;
 using glassbox::GenerationResult;
 using glassbox::StopReason;
 using glassbox::TokenId;
+using Clock = std::chrono::steady_clock;
 
 struct GenerateArguments {
   examples::ModelArguments model;
@@ -163,6 +166,10 @@ std::string stop_text(const GenerationResult& result) {
   return text;
 }
 
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
 std::string rate_text(std::int64_t tokens, double seconds) {
   char text[80];
   const double rate = seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
@@ -171,11 +178,12 @@ std::string rate_text(std::int64_t tokens, double seconds) {
   return text;
 }
 
-void report(const GenerationResult& result, bool greedy, bool seed_given) {
+void report(const GenerationResult& result, double prefill_seconds, double decode_seconds, bool greedy,
+            bool seed_given) {
   std::cerr << "stopped: " << stop_text(result) << "\n"
             << "tokens: " << result.prompt_length << " in the prompt, " << result.ids.size() << " new\n"
-            << "prefill: " << rate_text(result.prompt_length, result.prefill_seconds) << "\n"
-            << "decode steps: " << rate_text(result.steps, result.decode_seconds) << "\n";
+            << "prefill: " << rate_text(result.prompt_length, prefill_seconds) << "\n"
+            << "decode steps: " << rate_text(result.steps, decode_seconds) << "\n";
   if (greedy && !seed_given) return;  // a seed drawn for nothing tells nothing
   std::cerr << "seed: " << result.seed
             << (greedy ? " (not used: greedy)" : " (with --seed it gives the same text again)") << "\n";
@@ -262,18 +270,25 @@ int generate(int argc, char** argv) {
                      glassbox::context_length(config, causal_lm.config.max_position_embeddings));
   const std::vector<TokenId> prompt_ids = tokenizer->encode_with_special_tokens(arguments.prompt);
   glassbox::Generator generator(causal_lm, config, tokenizer.get());
+  Clock::time_point start = Clock::now();
   generator.prefill(prompt_ids);  // breakpoint: all tokens of the prompt in one pass
+  const double prefill_seconds = seconds_since(start);
   examples::print_notes(arguments.model, checkpoint.report, causal_lm.config, *tokenizer);
   std::cerr << "model: " << checkpoint.report.path << " (" << checkpoint.report.format << ")\n"
             << "sampling: " << sampling_text(command_line, checkpoint.report, config.sampling) << "\n";
   if (!arguments.no_echo) std::cout << generator.result().prompt_text << std::flush;
+  double decode_seconds = 0;  // without the time to print
+  start = Clock::now();
   while (generator.next()) {  // breakpoint: one token each time
+    decode_seconds += seconds_since(start);
     std::cout << generator.new_text();
     examples::flush_output();
+    start = Clock::now();
   }
   std::cout << "\n";
   examples::flush_output();
-  report(generator.result(), config.sampling.temperature == 0, command_line.given("--seed"));
+  report(generator.result(), prefill_seconds, decode_seconds, config.sampling.temperature == 0,
+         command_line.given("--seed"));
   return 0;
 }
 

@@ -259,14 +259,6 @@ TYPED_TEST(Generate, NothingAskedForIsAPrefill) {
   EXPECT_EQ(model.calls.size(), 1U);
 }
 
-TYPED_TEST(Generate, TimesAreTaken) {
-  const CausalLM<TypeParam> causal_lm = random_model<TypeParam>(small_config(), 1);
-  const GenerationResult result = generate(causal_lm, {1, 2, 3}, GenerationConfig());
-  EXPECT_GT(result.prefill_seconds, 0);
-  EXPECT_GT(result.decode_seconds, 0);
-  EXPECT_EQ(result.prompt_length, 3);
-}
-
 // ---- errors ----
 
 TYPED_TEST(Generate, PromptsThatCannotBeContinued) {

@@ -31,7 +31,9 @@ inline void count_positions(const Tensor<std::int64_t>& attention_mask, Tensor<s
 
 inline void mark_real_tokens(const Tensor<std::int64_t>& attention_mask, Tensor<bool>& expanded_mask) {
   for (Index batch = 0; batch < attention_mask.rows(); ++batch) {
-    expanded_mask.row(batch) = attention_mask.row(batch).array() == 1;
+    for (Index key = 0; key < attention_mask.cols(); ++key) {
+      expanded_mask.row(batch)[key] = attention_mask.row(batch)[key] == 1;
+    }
   }
 }
 

@@ -43,13 +43,11 @@ struct GenerationResult {
   std::string prompt_text;   // prompt_text + text is Tokenizer::decode of all ids, but for what was cut off
   std::string text;          // the new text: no end token, no stop string; empty without a tokenizer
   StopReason stop_reason = StopReason::none;
-  TokenId eos_id = -1;         // which one, with StopReason::eos
-  std::string stop_string;     // which one, with StopReason::stop_string
-  Index prompt_length = 0;     // tokens of the prompt
-  Index steps = 0;             // decode steps: forward passes after the prefill
-  std::uint64_t seed = 0;      // what was really used
-  double prefill_seconds = 0;  // time in forward passes and, for decode_seconds, choosing
-  double decode_seconds = 0;
+  TokenId eos_id = -1;      // which one, with StopReason::eos
+  std::string stop_string;  // which one, with StopReason::stop_string
+  Index prompt_length = 0;  // tokens of the prompt
+  Index steps = 0;          // decode steps: forward passes after the prefill
+  std::uint64_t seed = 0;   // what was really used
 };
 
 // Invariant: result().ids are the last of history(); once stopped nothing is added.

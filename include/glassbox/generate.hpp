@@ -8,7 +8,6 @@
 // chosen last. So n new tokens take P + n - 1 positions of the cache: the last one need not be fed.
 #pragma once
 
-#include <chrono>
 #include <concepts>
 #include <optional>
 #include <string>
@@ -37,10 +36,6 @@ inline void check_vocabularies(const Tokenizer* tokenizer, Index vocab_size) {
                           ": open it with the model's vocab_size");
 }
 
-inline double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 // Generates one text after the other. Model is CausalLM or another struct with `config` and the same
 // `forward` (transformers GenerationMixin.generate, GenerationMixin._sample). It refers to the model and the
 // tokenizer, which must outlive it. Invariant: between calls the cache holds every token of history() but the
@@ -65,9 +60,7 @@ class Generator {
     cache_.reset();
     Continuation continuation(prompt_ids, config_, config_.seed, context_, tokenizer_);
     stage_state().step = 0;
-    const std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
     next_token_logits_ = feed(prompt_ids);
-    continuation.result().prefill_seconds = seconds_since(start);
     continuation_.emplace(std::move(continuation));
   }
 
@@ -76,7 +69,6 @@ class Generator {
   bool next() {
     if (!continuation_) throw_error<UsageError>("Generator::next: call prefill with a prompt first");
     if (continuation_->stopped()) return false;
-    const std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
     Continuation continuation = std::move(*continuation_);
     continuation_.reset();  // should something throw, this text cannot go on
     if (!continuation.result().ids.empty()) {
@@ -85,7 +77,6 @@ class Generator {
       next_token_logits_ = feed({continuation.result().ids.back()});
     }
     continuation.choose(next_token_logits_);
-    continuation.result().decode_seconds += seconds_since(start);
     continuation_.emplace(std::move(continuation));
     return true;
   }

@@ -9,7 +9,6 @@
 // each row gets the logits it would get alone.
 #pragma once
 
-#include <chrono>
 #include <concepts>
 #include <string>
 #include <vector>
@@ -93,11 +92,8 @@ std::vector<GenerationResult> generate_batch(const Model<Scalar>& causal_lm,
   PaddedBatch input = left_pad(prompts, pad_token_id);
   KVCache<Scalar> cache(causal_lm.config.num_hidden_layers);
   stage_state().step = 0;
-  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
   Tensor<Scalar> logits =
       causal_lm.forward(input.input_ids, input.attention_mask, cache, 1);  // [batch, 1, vocab]
-  const double prefill_seconds = seconds_since(start);
-  start = std::chrono::steady_clock::now();
   while (!choose_for_all(texts, logits)) {
     stage_state().step += 1;
     for (Continuation& text : texts) text.result().steps += text.stopped() ? 0 : 1;
@@ -105,11 +101,7 @@ std::vector<GenerationResult> generate_batch(const Model<Scalar>& causal_lm,
     logits = causal_lm.forward(input.input_ids, input.attention_mask, cache, 1);
   }
   std::vector<GenerationResult> results;
-  for (Continuation& text : texts) {
-    text.result().prefill_seconds = prefill_seconds;
-    text.result().decode_seconds = seconds_since(start);
-    results.push_back(text.result());
-  }
+  for (Continuation& text : texts) results.push_back(text.result());
   return results;
 }
 

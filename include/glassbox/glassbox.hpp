@@ -45,6 +45,7 @@
 
 // L4 generation
 #include "glassbox/random.hpp"             // the same draws from the same seed everywhere
+#include "glassbox/random_seed.hpp"        // a seed where the user gives none
 #include "glassbox/sampling_config.hpp"    // how the next token is chosen: temperature, top-k, top-p, ...
 #include "glassbox/sampling_filters.hpp"   // from logits to the logits drawn from, one function each
 #include "glassbox/sampler.hpp"            // logits to the next token
