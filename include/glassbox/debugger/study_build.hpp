@@ -4,10 +4,10 @@
 //   g++ -std=c++20 -g -O3 -march=native -I include -isystem /usr/include/eigen3
 //       -fno-var-tracking -include glassbox/debugger/study_build.hpp main.cpp
 //
-// clang++ takes the same flags but -fno-var-tracking. (With variable tracking gdb takes a unit of g++ for an
-// optimised one: a breakpoint on a function then stops before its arguments are there.) CMake's preset
-// `debug` gives these flags to our own tests and examples. The header is optional: without it, -O0 -g shows
-// the same lines and locals and is some ten times slower.
+// clang++ takes -fno-omit-frame-pointer -fstandalone-debug instead of -fno-var-tracking. (Without the first
+// flag of either, gdb may stop in a function before its arguments are there.) CMake's preset `debug` gives
+// these flags to our own tests and examples. The header is optional: without it, -O0 -g shows the same lines
+// and locals and is some ten times slower.
 //
 // How it works: the unit is compiled at -O3. What is included here, first, keeps that: Eigen, the standard
 // headers below, and glassbox's kernels. All that comes after the pragma is compiled at -O0: the book, the
