@@ -13,28 +13,19 @@
 #include <utility>
 #include <vector>
 
-#include "glassbox/tensor.hpp"
+#include "glassbox/stage_break.hpp"
+#include "glassbox/stage_log.hpp"
+#include "glassbox/stage_record.hpp"
 
 namespace glassbox {
 
-// What a hook is given: one value on its way. Exactly one of the tensor pointers is set.
-struct StageRecord {
-  const char* name = "";  // stage_table.hpp
-  Index layer = -1;       // -1: outside the decoder layers
-  Index step = 0;         // 0: prefill; n: the n-th decode step
-  Tensor<float>* f32 = nullptr;
-  Tensor<double>* f64 = nullptr;
-  Tensor<std::int64_t>* i64 = nullptr;
-  Tensor<bool>* boolean = nullptr;
-  const char* file = "";  // where the value was made
-  int line = 0;
-};
-
-// A function pointer with the context it wants; ScopedStageHook makes one of any callable.
-struct StageHook {
-  void (*call)(void* context, StageRecord& record) = nullptr;
-  void* context = nullptr;
-};
+// What the environment asks for: see stage_log.hpp and stage_break.hpp. Most programs begin with none.
+inline std::vector<StageHook> environment_hooks() {
+  std::vector<StageHook> hooks;
+  if (is_asked_for("GLASSBOX_LOG")) hooks.push_back(StageHook{log_stage, nullptr});
+  if (is_asked_for("GLASSBOX_BREAK")) hooks.push_back(StageHook{break_at_stage, nullptr});
+  return hooks;
+}
 
 // The one global of the library: where the computation is. Debuggers read it as plain data.
 struct StageState {
@@ -43,7 +34,7 @@ struct StageState {
   Index layer = -1;
   Index count = 0;                  // stages passed since the thread began
   std::vector<std::string> pieces;  // the tokens of the current input as text, where the program knows them
-  std::vector<StageHook> hooks;     // called in this order at every stage
+  std::vector<StageHook> hooks = environment_hooks();  // called in this order at every stage
 };
 
 // The state of the thread that asked for its own last, so of the one that passed a stage last. Debuggers come
@@ -64,11 +55,6 @@ inline std::string after_stage() {
   const std::string layer = state.layer < 0 ? "" : " of layer " + std::to_string(state.layer);
   return " (after stage " + std::string(state.name) + layer + ", step " + std::to_string(state.step) + ")";
 }
-
-inline void set_record_tensor(StageRecord& record, Tensor<float>& tensor) { record.f32 = &tensor; }
-inline void set_record_tensor(StageRecord& record, Tensor<double>& tensor) { record.f64 = &tensor; }
-inline void set_record_tensor(StageRecord& record, Tensor<std::int64_t>& tensor) { record.i64 = &tensor; }
-inline void set_record_tensor(StageRecord& record, Tensor<bool>& tensor) { record.boolean = &tensor; }
 
 // Announces `tensor` as the complete value of stage `name` in `layer` (-1: outside the layers). Hooks may
 // change the numbers in it, and the computation goes on with what they left; a changed shape is an error.

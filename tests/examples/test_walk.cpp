@@ -5,6 +5,7 @@
 //   a source line that is not the line where the value passes stage()
 //   the wrong exit code or another message for wrong use; colours where nobody sees them
 //   --layer, --stage, --full, --ids or --prompt without effect; Chinese labels out of line
+//   GLASSBOX_LOG or GLASSBOX_BREAK not asked for at the first stage of a thread
 #include "examples/run_program.hpp"
 
 #include "glassbox/stage_table.hpp"
@@ -125,6 +126,27 @@ TEST_F(Walk, LayerChoosesTheOneInFull) {
 TEST_F(Walk, PiecesAreShownThoughTheyPassNoStage) {
   const std::string text = text_of({"--stage", "pieces", "--prompt", "Once upon"});
   EXPECT_NE(text.find("  pieces     <s>  \xE2\x96\x81Once  \xE2\x96\x81upon\n"), std::string::npos) << text;
+}
+
+// GLASSBOX_LOG and GLASSBOX_BREAK, in a program that nobody debugs.
+TEST_F(Walk, TheEnvironmentAsksForALogAndForStops) {
+  const TemporaryFolder folder;
+  const std::string log = folder.file("stages.txt");
+  const Outcome outcome = run_program(
+      "walk", {}, "GLASSBOX_BREAK=scores:layer=1:hit=2,scores:layer=9 GLASSBOX_LOG=" + shell_quoted(log));
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.out, text_of({}));
+  const std::vector<std::string> said = lines_of(outcome.err);
+  ASSERT_EQ(said.size(), 2u) << outcome.err;
+  EXPECT_TRUE(said[0].starts_with(
+      "glassbox: GLASSBOX_BREAK: scores, layer 1, step 1, f32[batch=1, head=4, query=1,"));
+  EXPECT_TRUE(said[0].ends_with(" (no debugger: going on)"));
+  EXPECT_EQ(said[1], "glassbox: GLASSBOX_BREAK: scores:layer=9 was never reached");
+  const std::string logged = read_bytes(log);
+  EXPECT_EQ(count_of(logged, "  scores  f32[batch=1, head=4, query=5, key=5] "), 4u);
+  EXPECT_EQ(count_of(logged, "  scores  f32[batch=1, head=4, query=1, key=6] "), 4u);
+  EXPECT_TRUE(logged.starts_with(
+      "step 0  layer -  input_ids  i64[batch=1, seq=5] min=1 max=526 mean=371 nan=0 inf=0 "));
 }
 
 TEST_F(Walk, WrongUse) {

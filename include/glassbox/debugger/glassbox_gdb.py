@@ -20,7 +20,7 @@ import stage_source
 import step_rules
 import value_views
 from tensor_view import Garbage, Mistake
-from where import function_name
+from where import function_name, is_stage_function
 sys.dont_write_bytecode = _writes_bytecode
 
 
@@ -371,6 +371,18 @@ class GlassCommand(gdb.Command):
         return self.glass.complete(text, word)
 
 
+def _stopped(_event):
+    """GLASSBOX_BREAK stops inside stage(): the function that passes the stage is the one to look at."""
+    frame = gdb.newest_frame()
+    if frame is None or function_name(frame.name() or '') != 'glassbox::stop_debugger':
+        return
+    while frame is not None and not is_stage_function(function_name(frame.name() or '')):
+        frame = frame.older()
+    if frame is not None and frame.older() is not None:
+        frame.older().select()
+        gdb.execute('frame')
+
+
 def _install():
     gdb.printing.register_pretty_printer(None, _lookup, replace=True)
     gdb.execute('set print pretty on')  # a row a line
@@ -381,6 +393,7 @@ def _install():
         if ' %s\n' % rule not in present:  # not twice where this file is read twice
             gdb.execute('skip -rfu "%s"' % rule, to_string=True)
     GlassCommand()
+    gdb.events.stop.connect(_stopped)
 
 
 _install()

@@ -54,7 +54,7 @@ import stage_source
 import step_rules
 import value_views
 from tensor_view import Garbage, Mistake
-from where import function_name
+from where import function_name, is_stage_function
 sys.dont_write_bytecode = _writes_bytecode
 
 
@@ -531,6 +531,24 @@ class GlassCommand:
         return glass_commands.HELP
 
 
+class StageStop:
+    """GLASSBOX_BREAK stops inside stage(): the function that passes the stage is the one to look at."""
+
+    def __init__(self, _target, _arguments, _dictionary):
+        pass
+
+    def handle_stop(self, context, stream):
+        thread = context.GetThread()
+        names = [function_name(frame.GetFunctionName() or '') for frame in thread] if thread.IsValid() else []
+        if names and names[0] == 'glassbox::stop_debugger':
+            passes = next((i + 1 for i, name in enumerate(names) if is_stage_function(name)), 0)
+            thread.SetSelectedFrame(passes)
+            frame = Frame(thread.GetFrameAtIndex(passes))
+            stream.Print('glassbox: frame %d is where the stage is passed: %s:%d\n'
+                         % (passes, os.path.basename(frame.file), frame.line))
+        return True
+
+
 def __lldb_init_module(debugger, _dictionary):
     if not hasattr(lldb, 'SBDebugger'):
         print('glassbox: this lldb does not find its Python module; start it as PATH=/usr/bin:$PATH '
@@ -560,3 +578,5 @@ def __lldb_init_module(debugger, _dictionary):
     for rule in step_rules.lldb_rules():
         debugger.HandleCommand(rule)
     debugger.HandleCommand('command script add -c %s.GlassCommand glass' % module)
+    debugger.GetCommandInterpreter().HandleCommand('target stop-hook add -P %s.StageStop' % module,
+                                                   lldb.SBCommandReturnObject())  # without its message
