@@ -41,7 +41,8 @@ template <typename T>
 std::string summary_text(const Tensor<T>& tensor) {
   TensorSummary summary;
   for (Index r = 0; r < tensor.rows(); ++r) {
-    for (Index c = 0; c < tensor.cols(); ++c) summary.add(static_cast<double>(tensor.row(r)[c]));
+    const T* const row = tensor.row_data(r);
+    for (Index c = 0; c < tensor.cols(); ++c) summary.add(static_cast<double>(row[c]));
   }
   char numbers[120] = "min=- max=- mean=-";
   if (summary.finite > 0) {

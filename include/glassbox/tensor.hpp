@@ -81,6 +81,7 @@ class Tensor {
 
   RowView<T> row(Index r) { return RowView<T>(data_ + row_offset(r), cols()); }
   ConstRowView<T> row(Index r) const { return ConstRowView<T>(data_ + row_offset(r), cols()); }
+  const T* row_data(Index r) const { return data_ + row_offset(r); }  // cols() numbers
   MatrixView<T> matrix(Index i = 0, Index j = 0) {
     return MatrixView<T>(data_ + matrix_offset(i, j), rows_per_matrix(), cols());
   }

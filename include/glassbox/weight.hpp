@@ -150,8 +150,7 @@ WeightMatrix WeightMatrix::from_tensor(const Tensor<Scalar>& tensor) {
   if (weight.owned.empty()) return weight;  // without numbers there is no memory to copy from or to
   for (Index o = 0; o < weight.out.size; ++o) {
     const std::size_t row_bytes = static_cast<std::size_t>(weight.in.size) * sizeof(Scalar);
-    std::memcpy(weight.owned.data() + static_cast<std::size_t>(o) * row_bytes, tensor.row(o).data(),
-                row_bytes);
+    std::memcpy(weight.owned.data() + static_cast<std::size_t>(o) * row_bytes, tensor.row_data(o), row_bytes);
   }
   return weight;
 }
