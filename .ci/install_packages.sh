@@ -7,7 +7,7 @@ is_there() {
   case $1 in
     g++) command -v "${CXX:-g++}" ;;
     clang) command -v clang++ ;;
-    cmake | make | gdb | lldb | python3 | clang-format) command -v "$1" ;;
+    cmake | make | gdb | gdbserver | lldb | python3 | clang-format) command -v "$1" ;;
     *) dpkg-query -W -f='${Status}' "$1" | grep -q '^install ok installed$' ;;
   esac &> /dev/null
 }

@@ -90,7 +90,7 @@ regenerate() {
 }
 
 run_full() {
-  .ci/install_packages.sh "${packages[@]}" clang clang-format gdb lldb python3
+  .ci/install_packages.sh "${packages[@]}" clang clang-format gdb gdbserver lldb python3
   .ci/parts.sh build/full 2000 \
     g++:debug clang++:debug g++:release:together clang++:release:together g++:sanitize:together \
     clang++:sanitize:together \

@@ -357,12 +357,24 @@ class Debugger:
 
     def can_run(self):
         """None, or why the program cannot be run from its beginning."""
-        plugin = self.process().GetPluginName() if self.process().IsValid() else ''
         if self.is_core():
             return 'a core file is a photograph: it cannot run'
-        if plugin == 'gdb-remote' and self.debugger.GetSelectedPlatform().GetName() != 'host':
+        if self.is_remote():
             return 'a remote program cannot be started again from here'
         return None
+
+    def is_remote(self):
+        """lldb speaks to every program through a server, and does not tell whose. Its own server is its child."""
+        if not self.process().IsValid() or not self.is_running():
+            return False
+        if self.debugger.GetSelectedPlatform().GetName() != 'host':
+            return True
+        server = self.process().GetProcessInfo().GetParentProcessID()
+        try:
+            with open('/proc/%d/stat' % server, encoding='utf-8') as file:
+                return int(file.read().rpartition(')')[2].split()[1]) != os.getpid()
+        except OSError:
+            return os.path.exists('/proc/self/stat')  # no such process on this Linux; other systems do not tell
 
     def is_core(self):
         return self.process().IsValid() and 'core' in (self.process().GetPluginName() or '')
