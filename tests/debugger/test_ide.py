@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """test_ide.py dap|mi PROGRAM: what an IDE sees. VS Code and others speak to lldb by the Debug Adapter Protocol (dap), to gdb
 by its machine interface (mi); here we are the IDE: a breakpoint in a header, the stack, the variables there with our
-summaries, the rows of a tensor, one of glassbox's commands. PROGRAM is debugged_flow.
+summaries, the rows of a tensor, one of glassbox's commands, all with the commands of .vscode/launch.json. PROGRAM is
+debugged_flow.
 
 Faults that must turn it red: no summary for a tensor, or an address only; rows as arrays of letters; a tensor not made yet
-shown as one; a breakpoint in a header not taken.
+shown as one; a breakpoint in a header not taken; a file, program or task that .vscode names and that is not there.
 
 Exit: 0 passed, 1 failed, 77 skipped, with the reason."""
 import json
@@ -14,7 +15,7 @@ import shutil
 import subprocess
 import sys
 
-from run_session import SCRIPTS, SOURCE, environment, skip
+from run_session import SOURCE, environment, skip
 
 ATTENTION = os.path.join(SOURCE, 'include', 'glassbox', 'attention.hpp')
 HEAD = 'f32[batch=1, head=4, query=5, key=5] min=-2.351 max=2.417 mean=0.06908 nan=0 inf=0'
@@ -31,6 +32,20 @@ LINE = line_of('Tensor<Scalar> masked_scores = ')
 
 class Failed(Exception):
     pass
+
+
+def launch_configuration(kind):
+    """The first configuration of .vscode/launch.json for this debugger; what it needs must be there."""
+    with open(os.path.join(SOURCE, '.vscode', 'launch.json'), encoding='utf-8') as file:
+        launch = json.loads(file.read().replace('${workspaceFolder}', SOURCE))
+    with open(os.path.join(SOURCE, '.vscode', 'tasks.json'), encoding='utf-8') as file:
+        labels = [task['label'] for task in json.load(file)['tasks']]
+    for one in launch['configurations']:
+        expect('its task exists', one.get('preLaunchTask', labels[0]) in labels, one)
+        example = os.path.basename(one['program'])
+        expect('its program is an example', example.startswith('${') or
+               os.path.exists(os.path.join(SOURCE, 'examples', example + '.cpp')), one)
+    return next(one for one in launch['configurations'] if one['type'] == kind)
 
 
 def expect(what, condition, found):
@@ -91,7 +106,7 @@ class Dap:
     def play(self):
         self.request('initialize', adapterID='glassbox', pathFormat='path', linesStartAt1=True)
         self.send('launch', program=self.program, disableASLR=False, initCommands=[
-            'settings set target.disable-aslr false', 'command script import %s/glassbox_lldb.py' % SCRIPTS])
+            'settings set target.disable-aslr false'] + launch_configuration('lldb')['initCommands'])
         self.wait(lambda one: one['type'] == 'event' and one['event'] == 'initialized')
         taken = self.request('setBreakpoints', source={'path': ATTENTION}, breakpoints=[{'line': LINE}])['breakpoints']
         expect('the breakpoint in the header is taken', taken[0]['verified'] and taken[0]['line'] == LINE, taken)
@@ -152,8 +167,8 @@ class Mi:
     def play(self):
         self.request('-gdb-set disable-randomization off')
         self.request('-gdb-set startup-with-shell off')
-        self.request('-interpreter-exec console "source %s/glassbox_gdb.py"' % SCRIPTS)
-        self.request('-enable-pretty-printing')
+        for command in launch_configuration('cppdbg')['setupCommands']:
+            self.request(command['text'])
         taken = self.request('-break-insert attention.hpp:%d' % LINE)
         expect('the breakpoint in the header is taken', 'line="%d"' % LINE in taken, taken)
         self.request('-exec-run', '^running')
