@@ -13,7 +13,7 @@ Directives: "#! core: COMMAND; COMMAND" runs the commands first in gdb, saves a 
 "#! environment: NAME=VALUE" with {here} for the session's folder, {tmp} for a folder of its own, also in commands.
 
 A page of Markdown is a session, too: what stands in its ```console blocks after "(gdb) " is typed, the lines below must be
-printed; line numbers of headers may differ. lldb plays of it the commands `glass ...` and steps.
+printed; line numbers of headers may differ. A first line with "numbers agree within X" allows that relative difference. lldb plays of it the commands `glass ...`, steps, `kill` and `set args`.
 
 Exit: 0 passed, 1 failed, 77 skipped, with the reason: no such debugger, or it may start no program here (ptrace). With
 GLASSBOX_REQUIRE_DEBUGGER=1 a skip is a failure. --update writes the lines printed into the session (look at them!).
@@ -72,6 +72,8 @@ class Session:
         self.path = path
         with open(path, encoding='utf-8') as file:
             self.text = file.read().split('\n')
+        allowed = re.search(r'numbers agree within ([0-9.]+)', self.text[0])
+        self.tolerance = float(allowed.group(1)) if allowed else 0
         if path.endswith('.md'):
             self.text = from_page(self.text)
         for number, line in enumerate(self.text):
@@ -105,7 +107,8 @@ def from_page(lines):
         elif not inside or line.startswith('$ '):
             line = ''
         elif typed:
-            both = typed.group(1).split()[0] in ('glass', 'step', 'next', 'finish', 'up', 'down', 'continue')
+            both = typed.group(1).split()[0] in ('glass', 'step', 'next', 'finish', 'up', 'down', 'continue', 'kill') \
+                or typed.group(1).startswith('set args ')
             line = ('$ %s' if both else '$gdb %s') % typed.group(1)
         else:
             line = stable(line)
@@ -115,6 +118,8 @@ def from_page(lines):
 
 def translated(text, kind):
     words = text.split()
+    if kind == 'lldb' and text.startswith('set args '):
+        return 'settings set -- target.run-args ' + text[len('set args '):]
     if words[0] == 'stop':
         line = marked_line(words[1], ' '.join(words[2:]))
         return ('break %s:%d' if kind == 'gdb' else 'breakpoint set -f %s -l %d') % (words[1], line)
@@ -159,17 +164,36 @@ def outputs(text, count):
     return found, '@@end@@' in text
 
 
-def matches(expected, line):
-    return re.search(expected[2:], line) if expected.startswith('~ ') else expected == line
+NUMBER = re.compile(r'(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)')
 
 
-def mismatch(expected, printed):
+def matches(expected, line, tolerance):
+    if expected.startswith('~ '):
+        return re.search(expected[2:], line)
+    return expected == line or (tolerance > 0 and agree(expected, line, tolerance))
+
+
+def agree(expected, line, tolerance):
+    """Whether two lines differ in the last digits of numbers with a point only, and so in spaces."""
+    ours, theirs = NUMBER.split(expected), NUMBER.split(line)
+    if len(ours) != len(theirs):
+        return False
+    for i, (a, b) in enumerate(zip(ours, theirs)):
+        if i % 2 == 0 and a.split() != b.split():
+            return False
+        if i % 2 == 1 and a != b:
+            if '.' not in a + b or abs(float(a) - float(b)) > tolerance * max(abs(float(a)), abs(float(b))):
+                return False
+    return True
+
+
+def mismatch(expected, printed, tolerance=0):
     """None, or what is wrong."""
     def fits(i, j):
         while i < len(expected):
             if expected[i].strip() == '...':
                 return any(fits(i + 1, k) for k in range(j, len(printed) + 1))
-            if j >= len(printed) or not matches(expected[i], printed[j]):
+            if j >= len(printed) or not matches(expected[i], printed[j], tolerance):
                 return False
             i, j = i + 1, j + 1
         return j == len(printed)
@@ -178,7 +202,7 @@ def mismatch(expected, printed):
     for i in range(max(len(expected), len(printed))):
         want = expected[i] if i < len(expected) else '(nothing more)'
         got = printed[i] if i < len(printed) else '(nothing more)'
-        if want.strip() == '...' or not (i < len(expected) and i < len(printed) and matches(want, got)):
+        if want.strip() == '...' or not (i < len(expected) and i < len(printed) and matches(want, got, tolerance)):
             return 'expected: %s\nprinted:  %s' % (want, got)
     return 'the lines after "..." do not fit'
 
@@ -253,7 +277,7 @@ def main():
         for command, found in zip(session.commands, printed):
             expected = [re.sub(r'^(gdb|lldb)\| ?', '', line) for line in command['expected']
                         if not line.startswith(other)]
-            wrong = mismatch(expected, found)
+            wrong = mismatch(expected, found, session.tolerance)
             if wrong:
                 failures.append('%s:%d: %s\n%s' % (os.path.basename(path), command['line'] + 1, command['text'], wrong))
         if failures:

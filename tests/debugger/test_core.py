@@ -208,9 +208,10 @@ class OtherFiles(unittest.TestCase):
         stops = tour.read_stops()
         self.assertGreaterEqual(len(stops), 4)
         order = [passed.index(stop.stage) for stop in stops]
-        self.assertEqual(order, sorted(set(order)))
+        self.assertEqual(order, sorted(order))
         for stop in stops:
             self.assertTrue(stop.look and stop.question and stop.answer and stop.commands)
+            self.assertTrue(all(stop.chinese.values()))
             for command in stop.commands:
                 self.assertIn(command.split()[0], glass_commands.COMMANDS)
 

@@ -35,6 +35,7 @@ COMMANDS = {
              'constant shift, a transposition, a permutation, the rounding of half precision.'),
     'dump': ('glass dump T[SLICE] FILE.npy', 'Writes a tensor for NumPy. `glass limits dump=N` allows more bytes.'),
     'tokens': ('glass tokens', 'The tokens of the current input: position, id, piece.'),
+    'config': ('glass config', 'The configuration of the model that runs: its sizes, and what follows from them.'),
     'why': ('glass why [STAGE]', 'What a stage is for, its formula, and why its shape is what it is.'),
     'expect': ('glass expect [FOLDER]',
                'Compares the value at this stop with a reference (FOLDER holds index.json and .npy files).'),
@@ -49,6 +50,12 @@ COMMANDS = {
     'limits': ('glass limits [NAME=N ...]', 'Shows or sets how much is read and printed; 0 is no limit.'),
     'help': ('glass help [COMMAND]', 'This, or more about one command.'),
 }
+
+# Members of glassbox::ModelConfig
+CONFIG_NUMBERS = ['vocab_size', 'hidden_size', 'intermediate_size', 'num_hidden_layers', 'num_attention_heads',
+                  'num_key_value_heads', 'head_dim', 'max_position_embeddings', 'rms_norm_eps', 'rope_theta',
+                  'tie_word_embeddings']
+CONFIG_DOUBLES = ('rms_norm_eps', 'rope_theta')
 
 HELP = '''glassbox: see, step and check the tensors of a language model.
 
@@ -466,6 +473,33 @@ class Glass:
             pieces, numbers = (pieces, []) if pieces and not numbers else ([], numbers)
         for i in range(max(len(pieces), len(numbers))):
             self.say('  %4d  %6s  %s' % (i, numbers[i] if numbers else '', pieces[i] if pieces else ''))
+
+    def do_config(self, words):
+        if words:
+            raise Mistake('`glass config` takes nothing more')
+        for frame in self.debugger.frames():
+            config = frame.variable('config')
+            if config is not None and config.type_name().endswith('glassbox::ModelConfig'):
+                break
+        else:
+            raise Mistake('no model on the stack: stop inside CausalLM::forward (`glass next`)')
+        numbers = {}
+        for name in CONFIG_NUMBERS:
+            field = config.field(name)
+            if name in CONFIG_DOUBLES:
+                numbers[name] = struct.unpack('<d', bytes(config.read(field.address(), 8)))[0]
+            else:
+                numbers[name] = field.integer()
+        heads, kv_heads = numbers['num_attention_heads'], numbers['num_key_value_heads']
+        remarks = {
+            'num_key_value_heads': 'each serves %d query heads' % (heads // kv_heads) if kv_heads else '',
+            'head_dim': '%d heads * %d = %d' % (heads, numbers['head_dim'], heads * numbers['head_dim']),
+            'max_position_embeddings': 'the context: tokens a text may have',
+            'tie_word_embeddings': 'the LM head is the embedding matrix' if numbers['tie_word_embeddings'] else '',
+        }
+        for name in CONFIG_NUMBERS:
+            text = '%g' % numbers[name] if name in CONFIG_DOUBLES else str(numbers[name])
+            self.say(('  %-24s %-8s %s' % (name, text, remarks.get(name, ''))).rstrip())
 
     def do_why(self, words):
         here = self.where.here() if self.debugger.is_running() else None

@@ -5,7 +5,7 @@ from collections import namedtuple
 from tensor_view import Garbage, Mistake
 from tour_stops import STOPS
 
-Stop = namedtuple('Stop', 'title stage layer look commands question answer')
+Stop = namedtuple('Stop', 'title stage layer look commands question answer chinese')
 
 
 def read_stops(text=STOPS):
@@ -20,7 +20,8 @@ def read_stops(text=STOPS):
             else:
                 words[name] = rest
         stops.append(Stop(words['title'], words['stage'], words.get('layer'), words['look'], words['do'],
-                          words['question'], words['answer']))
+                          words['question'], words['answer'],
+                          {name: words[name + '_zh'] for name in ('title', 'look', 'question', 'answer')}))
     return stops
 
 
