@@ -39,6 +39,15 @@ fi
 
 say() { echo "start.sh: $*" >&2; }
 
+if [[ -n $debugger ]] && ! grep -qF ".name = \"$stage\"," "$root/include/glassbox/stage_table.hpp"; then
+  say "no stage is called $stage; docs/shapes.md has them all"
+  exit 2
+fi
+if [[ -n $layer && ! $layer =~ ^[0-9]+$ ]]; then
+  say "--layer $layer: expected a number, 0 is the first layer"
+  exit 2
+fi
+
 # logged WHAT COMMAND...: the output goes to the log and is shown only if the command fails.
 logged() {
   local what=$1

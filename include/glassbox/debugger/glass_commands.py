@@ -637,7 +637,10 @@ class StageCondition:
     def text(self):
         words = ['%s %s' % (name, self.options[name]) for name in ('layer', 'seq', 'hit', 'if')
                  if name in self.options]
-        return (', only ' + ', '.join(words)) if words else ''
+        text = (', only ' + ', '.join(words)) if words else ''
+        if self.chosen:
+            text += ', shows ' + ' '.join('%s %d' % pair for pair in self.chosen)
+        return text
 
     def __call__(self, line):
         if self.layer is not None and self.glass.layer_at(line) != self.layer:

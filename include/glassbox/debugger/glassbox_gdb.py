@@ -278,7 +278,7 @@ class Debugger:
         gdb.write(text + '\n')
 
     def colour(self):
-        return bool(gdb.parameter('style enabled'))
+        return bool(gdb.parameter('style enabled')) and os.isatty(1)
 
     def write(self, address, data):
         gdb.selected_inferior().write_memory(address, data)

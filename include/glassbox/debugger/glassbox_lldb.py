@@ -320,7 +320,7 @@ class Debugger:
             print(text)
 
     def colour(self):
-        return self.debugger.GetUseColor()
+        return self.debugger.GetUseColor() and os.isatty(1)
 
     def target(self):
         return self.debugger.GetSelectedTarget()
