@@ -12,7 +12,7 @@ from compare import compare
 from heat_map import heat_map
 from stage_source import source_of
 from tensor_view import Garbage, Mistake, exact, limits, number, split_slice
-from value_views import element_of, has_view, view_of
+from value_views import element_of, has_view, vector_element, view_of
 from where import Here, Where
 
 COMMANDS = {
@@ -179,7 +179,7 @@ class Glass:
             if required and re.match(r'^\w+$', text) and not text.isdigit():
                 raise Mistake('no variable is called %s here or in a caller' % text)
             try:
-                value = self.debugger.evaluate(text)
+                value = self.evaluate_here_or_in_a_caller(text)
             except Mistake:
                 if required:
                     raise
@@ -191,6 +191,34 @@ class Glass:
                 raise Mistake('%s is a %s, not a tensor' % (text, value.type_name()))
             return None
         return view_of(value, text)
+
+    def follow(self, text):
+        """What `layers[1].self_attn.q_proj.weight` names, from a variable or member of this function or of the nearest
+        caller that has it; None where that leads nowhere. Members and elements of a std::vector only."""
+        path = re.match(r'^(\w+)((?:\.\w+|->\w+|\[\d+\])+)$', text)
+        value = self.where.find_variable(path.group(1))[0] if path else None
+        for step in re.findall(r'\.\w+|->\w+|\[\d+\]', path.group(2)) if value is not None else []:
+            if value.is_pointer():
+                value = value.target()
+            value = vector_element(value, int(step[1:-1])) if step[0] == '[' else value.field(step.lstrip('->.'))
+            if value is None:
+                return None
+        return value
+
+    def evaluate_here_or_in_a_caller(self, text):
+        first = self.debugger.selected_frame().number
+        value = self.follow(text)
+        if value is not None:
+            return value
+        try:
+            return self.debugger.evaluate(text)
+        except Mistake as here:
+            for frame in self.debugger.frames()[first + 1:]:
+                try:
+                    return self.debugger.evaluate(text, frame)
+                except Mistake:
+                    continue
+            raise here
 
     def stage_value(self, name):
         """The value of a stage that a function on the stack has passed, where the variable bears another name:

@@ -283,11 +283,18 @@ class Debugger:
     def write(self, address, data):
         gdb.selected_inferior().write_memory(address, data)
 
-    def evaluate(self, text):
+    def evaluate(self, text, frame=None):
+        """An expression in the selected frame, or in another one, which is not left selected."""
+        selected = gdb.selected_frame() if frame is not None else None
         try:
+            if frame is not None:
+                frame.frame.select()
             return Value(gdb.parse_and_eval(text))
         except gdb.error as error:
             raise Mistake('%s: %s' % (text, error)) from None
+        finally:
+            if selected is not None:
+                selected.select()
 
     def is_running(self):
         return gdb.selected_inferior().pid != 0

@@ -337,9 +337,9 @@ class Debugger:
         if error.Fail():
             raise Mistake('cannot write at 0x%x: %s' % (address, error.GetCString()))
 
-    def evaluate(self, text):
+    def evaluate(self, text, frame=None):
         """By path first, then as an expression that lldb interprets itself: nothing runs in the program."""
-        frame = self.selected_frame().frame
+        frame = (frame or self.selected_frame()).frame
         for path in (text, 'this->' + text):
             found = frame.GetValueForVariablePath(path)
             if found.IsValid() and found.GetError().Success():
@@ -348,8 +348,8 @@ class Debugger:
         options.SetAllowJIT(False)
         found = frame.EvaluateExpression(text, options)
         if not found.IsValid() or found.GetError().Fail():
-            reason = (found.GetError().GetCString() or 'not known here').strip().split('\n')[0]
-            raise Mistake('%s: %s' % (text, reason))
+            reasons = (found.GetError().GetCString() or 'not known here').strip().split('\n')
+            raise Mistake('%s: %s' % (text, reasons[-1 if reasons[0].endswith(':') else 0].strip()))
         return Value(found)
 
     def is_running(self):

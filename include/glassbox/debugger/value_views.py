@@ -148,6 +148,16 @@ def vector_elements(vector, size):
     return range(begin, end, size)
 
 
+def vector_element(vector, i):
+    """Element i of a std::vector; None where there is none, or where this is no vector."""
+    if not vector.type_name().startswith(('std::vector<', 'std::__cxx1998::vector<', 'std::__1::vector<')):
+        return None
+    begin = vector.field('_M_impl')
+    begin = begin.field('_M_start') if begin is not None else vector.field('__begin_')
+    size = begin.target().byte_size()
+    return begin.index(i) if 0 <= i < len(vector_elements(vector, size)) else None
+
+
 LARGEST_LIST = 1 << 20
 
 
