@@ -318,8 +318,12 @@ class Glass:
         if not stops:
             any_stage = self.debugger.set_stops(self.where.source().lines, wanted, keep=False)
             self.debugger.remove_stops(any_stage)
-            raise Mistake('this program does not pass the stage %s' % lines[0].stage if any_stage else
-                          'this program passes no stage; try walk or generate')
+            if any_stage:
+                raise Mistake('this program does not pass the stage %s' % lines[0].stage)
+            if self.debugger.has_stage_function():
+                raise Mistake('this program passes stages, but no breakpoint can be set on their lines: it was compiled '
+                              'with optimisation. Compile it with -O0 -g, or as the study build (debugger/study_build.hpp)')
+            raise Mistake('this program passes no stage; try walk or generate')
         return stops
 
     def without_breakpoints(self, run):

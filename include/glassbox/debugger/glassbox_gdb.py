@@ -373,6 +373,12 @@ class Debugger:
         finally:
             gdb.execute('set confirm %s' % ('on' if with_confirm else 'off'))
 
+    def has_stage_function(self):
+        try:
+            return bool(gdb.decode_line('glassbox::stage')[1])
+        except gdb.error:
+            return False
+
     def skip_stages(self, count):
         """A breakpoint on stage() itself that stops after `count` of them."""
         stop = gdb.Breakpoint(function='glassbox::stage', internal=True)

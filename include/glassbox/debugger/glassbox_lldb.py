@@ -475,6 +475,10 @@ class Debugger:
             self.process().Kill()
         self._run(self._launch)
 
+    def has_stage_function(self):
+        return any(is_stage_function(function_name(one.GetFunction().GetName() or ''))
+                   for one in self.target().FindFunctions('stage'))
+
     def skip_stages(self, count):
         """A breakpoint on stage() itself that stops after `count` of them."""
         stop = self.target().BreakpointCreateByName('stage')
