@@ -3,9 +3,11 @@
 computed here by tests/reference/float64_llama.py, which knows nothing of the library, for the embedded model and its default
 prompt; run_session.py plays the page in gdb and lldb and compares every number.
 
---check: writes nothing, fails where a page is not what it would be (faults: a stop changed without the pages)."""
+--check: writes nothing, fails where a page is not what it would be, or where a Chinese page shows another session than the English
+one, which is the one played (faults: a stop changed without the pages; a number changed in one language only)."""
 import math
 import os
+import re
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -226,6 +228,11 @@ def page(language, stops, values):
     return '\n'.join(lines).rstrip('\n') + '\n'
 
 
+def consoles(path):
+    with open(os.path.join(ROOT, path), encoding='utf-8') as file:
+        return re.findall(r'```console\n(.*?)```', file.read(), re.S)
+
+
 def main():
     check = sys.argv[1:] == ['--check']
     if sys.argv[1:] and not check:
@@ -241,6 +248,8 @@ def main():
         with open(path, encoding='utf-8') as file:
             if file.read() != text:
                 wrong.append(path)
+    if check and consoles('docs/kv_cache_tour.md') != consoles('docs/zh/kv_cache_tour.md'):
+        sys.exit('docs/kv_cache_tour.md and docs/zh/kv_cache_tour.md show different sessions')
     if wrong:
         sys.exit('not what the stops say, run tests/debugger/tour_pages.py: ' + ' '.join(wrong))
 
