@@ -122,9 +122,13 @@ line softmax.hpp softmax 'output[i] /= sum;' ''
 value attention_mask.hpp attention_mask 'key <= query_position' 'key < query_position'
 value attention_mask.hpp attention_mask 'key <= query_position' 'key <= query_position + 1'
 value attention_mask.hpp attention_mask 'past + query' 'query'
-fault attention_mask.hpp attention_mask 'mask_row(expanded_mask.row(batch)' \
-  'mask_row(expanded_mask.row(@ ? 0 : batch)'
+fault attention_mask.hpp attention_mask 'mask_row(expanded_mask.row_data(batch)' \
+  'mask_row(expanded_mask.row_data(@ ? 0 : batch)'
 value attention_mask.hpp attention_mask 'expanded_mask[key] && not_after_query' 'not_after_query'
+fault attention_mask.hpp attention_mask '(batch * query_length + query) * causal_mask' \
+  '((@ ? 0 : batch) * query_length + query) * causal_mask'
+fault attention_mask.hpp attention_mask 'expanded_mask.data() + batch' 'expanded_mask.data() + (@ ? 0 : batch)'
+fault attention_mask.hpp attention_mask 'position_ids.data() + batch' 'position_ids.data() + (@ ? 0 : batch)'
 line attention_mask.hpp attention_mask 'if (real) ++position;' '++position;'
 value attention_mask.hpp attention_mask 'real ? position : 0' 'real ? position + 1 : 0'
 fault attention_mask.hpp attention_mask $'std::int64_t position = 0;\n    for (Index key = 0;' \

@@ -20,10 +20,12 @@ namespace loops {
 inline void count_positions(const Tensor<std::int64_t>& attention_mask, Tensor<std::int64_t>& position_ids) {
   const Index past = attention_mask.cols() - position_ids.cols();
   for (Index batch = 0; batch < attention_mask.rows(); ++batch) {
+    const std::int64_t* const mask_of_text = attention_mask.row_data(batch);                    // [key]
+    std::int64_t* const positions_of_text = position_ids.data() + batch * position_ids.cols();  // [seq]
     std::int64_t position = 0;
     for (Index key = 0; key < attention_mask.cols(); ++key) {
-      const bool real = attention_mask.row(batch)[key] == 1;
-      if (key >= past) position_ids.row(batch)[key - past] = real ? position : 0;
+      const bool real = mask_of_text[key] == 1;
+      if (key >= past) positions_of_text[key - past] = real ? position : 0;
       if (real) ++position;
     }
   }
@@ -31,14 +33,14 @@ inline void count_positions(const Tensor<std::int64_t>& attention_mask, Tensor<s
 
 inline void mark_real_tokens(const Tensor<std::int64_t>& attention_mask, Tensor<bool>& expanded_mask) {
   for (Index batch = 0; batch < attention_mask.rows(); ++batch) {
-    for (Index key = 0; key < attention_mask.cols(); ++key) {
-      expanded_mask.row(batch)[key] = attention_mask.row(batch)[key] == 1;
-    }
+    const std::int64_t* const mask_of_text = attention_mask.row_data(batch);             // [key]
+    bool* const expanded_of_text = expanded_mask.data() + batch * expanded_mask.cols();  // [key]
+    for (Index key = 0; key < attention_mask.cols(); ++key) expanded_of_text[key] = mask_of_text[key] == 1;
   }
 }
 
-inline void mask_row(ConstRowView<bool> expanded_mask, Index query_position, RowView<bool> causal_mask) {
-  for (Index key = 0; key < expanded_mask.size(); ++key) {
+inline void mask_row(const bool* expanded_mask, Index keys, Index query_position, bool* causal_mask) {
+  for (Index key = 0; key < keys; ++key) {
     const bool not_after_query = key <= query_position;
     causal_mask[key] = expanded_mask[key] && not_after_query;
   }
@@ -48,7 +50,8 @@ inline void mask_rows(const Tensor<bool>& expanded_mask, Index past, Tensor<bool
   const Index query_length = causal_mask.dim(2);
   for (Index batch = 0; batch < expanded_mask.dim(0); ++batch) {
     for (Index query = 0; query < query_length; ++query) {
-      mask_row(expanded_mask.row(batch), past + query, causal_mask.row(batch * query_length + query));
+      bool* const row = causal_mask.data() + (batch * query_length + query) * causal_mask.cols();
+      mask_row(expanded_mask.row_data(batch), causal_mask.cols(), past + query, row);
     }
   }
 }
@@ -70,7 +73,7 @@ inline void check_attention_mask(const char* where, const Tensor<std::int64_t>& 
   check_rank(where, "attention_mask", attention_mask, 2);
   for (Index batch = 0; batch < attention_mask.rows(); ++batch) {
     for (Index key = 0; key < attention_mask.cols(); ++key) {
-      const std::int64_t value = attention_mask.row(batch)[key];
+      const std::int64_t value = attention_mask.row_data(batch)[key];
       if (value == 0 || value == 1) continue;
       throw_error<ShapeError>(std::string(where) + ": attention_mask " + shape_string(attention_mask) +
                               " holds " + std::to_string(value) + " at row " + std::to_string(batch) +

@@ -51,7 +51,7 @@ void check_same_shape(const char* where, const char* name, const Tensor<T>& tens
 inline void check_token_ids(const char* where, const Tensor<TokenId>& input_ids, Index vocab_size) {
   for (Index r = 0; r < input_ids.rows(); ++r) {
     for (Index i = 0; i < input_ids.cols(); ++i) {
-      const TokenId id = input_ids.row(r)[i];
+      const TokenId id = input_ids.row_data(r)[i];
       if (id >= 0 && id < vocab_size) continue;
       throw_error<TokenError>(std::string(where) + ": input_ids " + shape_string(input_ids) + ": id " +
                               std::to_string(id) + " at row " + std::to_string(r) + ", position " +
