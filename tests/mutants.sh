@@ -301,8 +301,7 @@ value generate_batch.hpp generate_batch 'longest - prompts[i].size()' '0'
 line generate_batch.hpp generate_batch 'next.attention_mask(row, past) = text.stopped() ? 0 : 1;' \
   'next.attention_mask(row, past) = 0;'
 fault generate_batch.hpp generate_batch 'config, config.seed + i, context' 'config, config.seed + (@ ? 0 : i), context'
-line generate_batch.hpp generate_batch 'next.attention_mask.row(row).head(past) = attention_mask.row(row);' \
-  'next.attention_mask.row(row).head(past).setOnes();'
+fault generate_batch.hpp generate_batch '= attention_mask(row, key);' '= @ ? 1 : attention_mask(row, key);'
 line kv_cache.hpp causal_lm 'if (!kept_) cache_->truncate(length_);' ''
 
 # ---- text ----

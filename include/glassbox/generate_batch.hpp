@@ -38,7 +38,7 @@ inline PaddedBatch left_pad(const std::vector<std::vector<TokenId>>& prompts, To
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     const Index row = static_cast<Index>(i);
     const Index padding = static_cast<Index>(longest - prompts[i].size());
-    padded.input_ids.row(row).setConstant(pad_token_id);
+    for (Index column = 0; column < padding; ++column) padded.input_ids(row, column) = pad_token_id;
     for (Index column = padding; column < static_cast<Index>(longest); ++column) {
       padded.input_ids(row, column) = prompts[i][static_cast<std::size_t>(column - padding)];
       padded.attention_mask(row, column) = 1;
@@ -58,7 +58,7 @@ inline PaddedBatch next_column(const std::vector<Continuation>& texts,
   for (Index row = 0; row < attention_mask.dim(0); ++row) {
     const Continuation& text = texts[static_cast<std::size_t>(row)];
     next.input_ids(row, 0) = text.stopped() ? pad_token_id : text.history().back();
-    next.attention_mask.row(row).head(past) = attention_mask.row(row);
+    for (Index key = 0; key < past; ++key) next.attention_mask(row, key) = attention_mask(row, key);
     next.attention_mask(row, past) = text.stopped() ? 0 : 1;
   }
   return next;
