@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "glassbox/random.hpp"
+#include "glassbox/split_text.hpp"
 
 namespace fables {
 namespace {
@@ -167,18 +168,6 @@ struct Grammar {
   std::vector<std::vector<std::vector<Sentence>>> plots;  // [plot][section][sentence]
 };
 
-std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> parts(1);
-  for (const char c : text) {
-    if (c == separator) {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
-}
-
 Item slot_item(Language language, const std::string& slot) {
   static const std::map<std::string, Kind> slots = {{"name", Kind::name},     {"colour", Kind::colour},
                                                     {"place", Kind::place},   {"thing", Kind::thing},
@@ -208,7 +197,7 @@ Item cut_item(Language language, std::string_view& text) {
     item = slot_item(language, std::string(text.substr(1, size - 2)));
   } else if (text.front() == '(') {
     size = text.find(')') + 1;
-    item.choices = split(text.substr(1, size - 2), '|');
+    item.choices = glassbox::split_text(text.substr(1, size - 2), '|');
   } else {
     if (language == Language::chinese) {
       size = std::min(text.find(' '), text.size());

@@ -14,6 +14,7 @@
 #include "glassbox/tensor.hpp"             // numbers with named axes: all that flows through a model
 #include "glassbox/check.hpp"              // shape checks whose messages name both tensors
 #include "glassbox/config.hpp"             // the shape of a model, under the keys of config.json
+#include "glassbox/split_text.hpp"         // a:b:c to its parts
 #include "glassbox/stage_record.hpp"       // what a hook is given: one value on its way
 #include "glassbox/stage_log.hpp"          // GLASSBOX_LOG=FILE: a line a stage
 #include "glassbox/stage_break.hpp"        // GLASSBOX_BREAK=scores:layer=3 stops a debugger there

@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "glassbox/split_text.hpp"
 #include "glassbox/stage_log.hpp"
 
 namespace glassbox {
@@ -92,24 +93,11 @@ inline StageCondition parse_stage_condition(const std::string& text) {
   return condition;
 }
 
-// The parts of a text between the separators.
-inline std::vector<std::string> split_at(const std::string& text, char separator) {
-  std::vector<std::string> parts(1);
-  for (const char letter : text) {
-    if (letter == separator) {
-      parts.emplace_back();
-    } else {
-      parts.back() += letter;
-    }
-  }
-  return parts;
-}
-
 // "scores:layer=3:hit=2". Throws UsageError where it is not understood.
 inline StageRequest parse_stage_request(const std::string& text) {
   StageRequest request;
   request.text = text;
-  const std::vector<std::string> parts = split_at(text, ':');
+  const std::vector<std::string> parts = split_text(text, ':');
   request.stage = parts[0];
   if (request.stage.empty() || request.stage.find('=') != std::string::npos) {
     throw_error<UsageError>("GLASSBOX_BREAK: found \"" + text +
@@ -154,7 +142,7 @@ GLASSBOX_NOINLINE inline void stop_debugger() {
 class StageBreaks {
  public:
   explicit StageBreaks(const std::string& text) {
-    for (const std::string& place : split_at(text, ',')) requests_.push_back(parse_stage_request(place));
+    for (const std::string& place : split_text(text, ',')) requests_.push_back(parse_stage_request(place));
   }
   StageBreaks(const StageBreaks&) = delete;
   StageBreaks& operator=(const StageBreaks&) = delete;

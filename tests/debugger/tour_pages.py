@@ -16,6 +16,7 @@ MODEL = os.path.join(ROOT, 'examples', 'models', 'fables')
 sys.path[:0] = [os.path.join(ROOT, 'tests', 'reference'), os.path.join(ROOT, 'include', 'glassbox', 'debugger')]
 import float64_llama
 from tour import read_stops
+from tour_stops import LABELS
 
 IDS = [1, 525, 526, 293, 510]
 ALIASES = {'q_proj_output': ('q_proj', 0)}
@@ -36,13 +37,14 @@ gdb -q build/debug/examples/generate
 ```
 
 In lldb the words after `glass` are the same; [debugging.md](debugging.md) tells how to start it. The prompt is "Once upon a time".
-`glass tour` runs from stop to stop and types these commands for you; `glass tour 3` goes to one of them. `...` stands for lines that
+`glass tour` runs from stop to stop and types these commands for you; `glass tour 3` goes to one of them, and after
+`glass tour zh` it speaks Chinese. `...` stands for lines that
 are left out here.
 
 ```console
 (gdb) source include/glassbox/debugger/glassbox_gdb.py
 ```
-''', 'look': 'Look', 'ask': 'They ask', 'say': 'You say', 'from': '中文: [zh/tour.md](zh/tour.md)'},
+''', 'from': '中文: [zh/tour.md](zh/tour.md)'},
     'zh': {
         'head': '''# 导览：必须亲眼看过的地方
 
@@ -56,12 +58,12 @@ gdb -q build/debug/examples/generate
 ```
 
 在 lldb 里 `glass` 后面的词完全一样；怎样启动见 [debugging.md](../debugging.md)。提示词是 “Once upon a time”。
-`glass tour` 一站一站地走，并替你输入这些命令；`glass tour 3` 直接到第三站。`...` 表示这里省略的行。
+`glass tour` 一站一站地走，并替你输入这些命令；`glass tour 3` 直接到第三站；先输入 `glass tour zh`，它就说中文。`...` 表示这里省略的行。
 
 ```console
 (gdb) source include/glassbox/debugger/glassbox_gdb.py
 ```
-''', 'look': '看', 'ask': '面试官问', 'say': '你回答', 'from': 'English: [../tour.md](../tour.md)'},
+''', 'from': 'English: [../tour.md](../tour.md)'},
 }
 
 
@@ -208,11 +210,12 @@ def number(value):
 
 def page(language, stops, values):
     texts = TEXTS[language]
+    look, ask, say = LABELS[language]
     lines = ['<!-- Made by tests/debugger/tour_pages.py; numbers agree within 0.002 -->', texts['head'], texts['from'], '']
     last = None
     for count, stop in enumerate(stops, 1):
         words = stop.chinese if language == 'zh' else stop._asdict()
-        lines += ['## %d. %s' % (count, words['title']), '', '**%s:** %s' % (texts['look'], words['look']), '', '```console']
+        lines += ['## %d. %s' % (count, words['title']), '', '**%s:** %s' % (look, words['look']), '', '```console']
         here = (stop.stage, stop.layer)
         if here != last:
             lines.append('(gdb) glass next %s%s' % (stop.stage, ' --layer ' + stop.layer if stop.layer else ''))
@@ -223,8 +226,8 @@ def page(language, stops, values):
         for command in stop.commands:
             lines.append('(gdb) glass ' + command)
             lines += ['...'] if command.split()[0] in NOT_SHOWN else values.printed(command, stop)
-        lines += ['```', '', '**%s:** %s' % (texts['ask'], words['question']), '',
-                  '**%s:** %s' % (texts['say'], words['answer']), '']
+        lines += ['```', '', '**%s:** %s' % (ask, words['question']), '',
+                  '**%s:** %s' % (say, words['answer']), '']
     return '\n'.join(lines).rstrip('\n') + '\n'
 
 

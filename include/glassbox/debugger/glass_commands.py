@@ -3,6 +3,7 @@ glassbox_gdb.py and glassbox_lldb.py."""
 import os
 import re
 import struct
+import unicodedata
 
 import expected
 import lens
@@ -46,7 +47,8 @@ COMMANDS = {
     'mute': ('glass mute', 'Disables all breakpoints; `glass unmute` enables those again.'),
     'unmute': ('glass unmute', 'Enables what `glass mute` disabled.'),
     'set': ('glass set T[INDICES] VALUE', 'Changes one number of a tensor; the program goes on with it.'),
-    'tour': ('glass tour [N|list]', 'Runs to the next must-see place and tells what to look at there.'),
+    'tour': ('glass tour [N|list|zh|en]',
+             'Runs to the next must-see place and tells what to look at there. `glass tour zh` speaks Chinese (中文).'),
     'limits': ('glass limits [NAME=N ...]', 'Shows or sets how much is read and printed; 0 is no limit.'),
     'help': ('glass help [COMMAND]', 'This, or more about one command.'),
 }
@@ -748,10 +750,16 @@ def place_text(axes, index):
 
 
 def wrapped(prefix, text, width=100):
-    line = prefix
-    for word in text.split():
-        if len(line) + len(word) > width and line.strip():
+    """Lines of at most so many columns, the first after the prefix. Chinese breaks between any two characters, but not
+    before punctuation."""
+    line, begin = prefix, ' ' * text_width(prefix)
+    for piece in re.findall(r'\s*(?:[\u2e80-\uffef]|[^\s\u2e80-\uffef]+)[，。；：？！、）”]*', text):
+        if text_width(line) + text_width(piece) > width and line.strip():
             yield line.rstrip()
-            line = ' ' * len(prefix)
-        line += word + ' '
+            line = begin
+        line += piece.lstrip() if line in (prefix, begin) else piece
     yield line.rstrip()
+
+
+def text_width(text):
+    return sum(2 if unicodedata.east_asian_width(letter) in 'WF' else 1 for letter in text)

@@ -3,9 +3,23 @@ import re
 from collections import namedtuple
 
 from tensor_view import Garbage, Mistake
-from tour_stops import STOPS
+from tour_stops import LABELS, STOPS
 
 Stop = namedtuple('Stop', 'title stage layer look commands question answer chinese')
+
+# The tour's own words
+WORDS = {
+    'en': {'head': '--- %d of %d: %s ---', 'item': '  %d  %s (%s)', 'colon': ': ',
+           'end': 'That was the last stop; `glass tour 1` begins again.',
+           'again': 'The program is past this stop: it is started again.',
+           'step': 'This is decode step %d, not the prefill: it has one token.',
+           'language': 'The tour speaks English; `glass tour` goes on.'},
+    'zh': {'head': '--- 第 %d 站，共 %d 站：%s ---', 'item': '  %d  %s（%s）', 'colon': '：',
+           'end': '这是最后一站；`glass tour 1` 从头再来。',
+           'again': '程序已经过了这一站：重新启动它。',
+           'step': '这是第 %d 个解码步，不是预填充：只有一个词元。',
+           'language': '导览改用中文；`glass tour` 继续，`glass tour en` 换回英文。'},
+}
 
 
 def read_stops(text=STOPS):
@@ -30,24 +44,31 @@ class Tour:
         self.glass = glass
         self.stops = read_stops()
         self.next = 0
+        self.language = 'en'
 
     def run(self, words):
-        """To the next stop, to stop N, or the list of all."""
+        """To the next stop, to stop N, the list of all, or the other language."""
+        if words and words[0] in WORDS:
+            self.language = words.pop(0)
+            if not words:
+                self.glass.say(self.word('language'))
+                return
         if words == ['list']:
             for number, stop in enumerate(self.stops, 1):
-                self.glass.say('  %d  %s (%s)' % (number, stop.title, stop.stage))
+                self.glass.say(self.word('item') % (number, self.text(stop, 'title'), stop.stage))
             return
-        if len(words) > 1 or (words and not words[0].isdigit()):
-            raise Mistake('`glass tour` goes on, `glass tour 3` to stop 3, `glass tour list` shows all')
+        if len(words) > 1 or (words and not re.fullmatch('[0-9]{1,9}', words[0])):
+            raise Mistake('`glass tour` goes on, `glass tour 3` to stop 3, `glass tour list` shows all, `glass tour zh` '
+                          'speaks Chinese')
         number = int(words[0]) - 1 if words else self.next
         if words and not 0 <= number < len(self.stops):
             raise Mistake('the tour has stops 1 to %d' % len(self.stops))
         if number >= len(self.stops):
             self.next = 0
-            self.glass.say('That was the last stop; `glass tour 1` begins again.')
+            self.glass.say(self.word('end'))
             return
         stop = self.stops[number]
-        self.glass.say('--- %d of %d: %s ---' % (number + 1, len(self.stops), stop.title))
+        self.glass.say(self.word('head') % (number + 1, len(self.stops), self.text(stop, 'title')))
         if not self.is_there(stop):
             self.go_to(stop)
         self.next = number + 1
@@ -64,7 +85,7 @@ class Tour:
         if not self.is_past(stop.stage, layer) or self.glass.debugger.can_run():
             self.glass.do_next([stop.stage] + (['--layer', stop.layer] if stop.layer else []))
             return
-        self.glass.say('The program is past this stop: it is started again.')
+        self.glass.say(self.word('again'))
         self.glass.without_breakpoints(lambda: self.glass.run_to(
             self.glass.wanted_lines(stop.stage), lambda line: self.glass.layer_at(line) == layer,
             self.glass.debugger.restart))
@@ -91,17 +112,24 @@ class Tour:
     def tell(self, stop):
         step = self.glass.where.step() if self.glass.debugger.is_running() else None
         if step:
-            self.glass.say('This is decode step %d, not the prefill: it has one token.' % step)
-        self.say_wrapped('Look: ', stop.look)
+            self.glass.say(self.word('step') % step)
+        self.say_text(stop, 'look')
         for command in stop.commands:
             self.glass.say('> glass ' + command)
             try:
                 self.glass.run(command)
             except (Mistake, Garbage) as error:
                 self.glass.say('%s' % error)
-        self.say_wrapped('They ask: ', stop.question)
-        self.say_wrapped('You say: ', stop.answer)
+        self.say_text(stop, 'question')
+        self.say_text(stop, 'answer')
 
-    def say_wrapped(self, prefix, text):
+    def word(self, name):
+        return WORDS[self.language][name]
+
+    def text(self, stop, name):
+        return stop.chinese[name] if self.language == 'zh' else getattr(stop, name)
+
+    def say_text(self, stop, name):
         from glass_commands import wrapped
-        self.glass.say('\n'.join(wrapped(prefix, text)))
+        label = LABELS[self.language][('look', 'question', 'answer').index(name)]
+        self.glass.say('\n'.join(wrapped(label + self.word('colon'), self.text(stop, name))))

@@ -4,6 +4,9 @@ are made from this text (tests/debugger/tour_pages.py).
 Blocks are separated by empty lines. `stage` and `layer` say where to run; `do` lines are commands that the tour types.
 """
 
+# What stands before the texts of a stop
+LABELS = {'en': ('Look', 'They ask', 'You say'), 'zh': ('看', '面试官问', '你回答')}
+
 STOPS = """
 title: The model in memory
 title_zh: 内存里的模型
