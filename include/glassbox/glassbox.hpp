@@ -2,7 +2,8 @@
 // read from top to bottom.
 //
 // A header may include what stands above it: L0 only L0; L1 and L2 also L0; L3 also L0 and L2; L4 everything.
-// Not part of the book, included by name where wanted: io/ (checkpoints), text/ (tokenizers), debugger/.
+// Not part of the book, included by name where wanted: io/ (checkpoints), text/ (tokenizers), training/,
+// debugger/.
 #pragma once
 
 // clang-format off
