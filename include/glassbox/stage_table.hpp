@@ -785,8 +785,9 @@ inline constexpr StageRow stage_table[] = {
         .from = "logits, shifted_labels",
         .module = "cross_entropy",
         .formula = "token_losses[b, s] = -log softmax(logits[b, s, :])[shifted_labels[b, s]], 0 at -100",
-        .why = "How surprised the model was by each token that really came, in nats: vocab is gone, since only "
-               "the probability of that one token is asked for.",
+        .why =
+            "How surprised the model was by each token that really came, in nats: vocab is gone, since only "
+            "the probability of that one token is asked for.",
         .transformers = "cross_entropy(reduction=\"none\")",
         .llama_cpp = "-",
         .when = "training",
@@ -798,8 +799,9 @@ inline constexpr StageRow stage_table[] = {
         .from = "token_losses",
         .module = "cross_entropy",
         .formula = "loss = sum of token_losses / number of labels that are not -100",
-        .why = "One number for how surprised the model was: what training makes smaller. The mean is over what "
-               "counts, so that it does not depend on how much of the batch is padding.",
+        .why =
+            "One number for how surprised the model was: what training makes smaller. The mean is over what "
+            "counts, so that it does not depend on how much of the batch is padding.",
         .transformers = "loss",
         .llama_cpp = "-",
         .when = "training",
@@ -809,7 +811,7 @@ inline constexpr StageRow stage_table[] = {
         .group = StageGroup::learning,
         .axes = "as NAME",
         .from = "the gradients of what is computed from NAME",
-        .module = "NAME_backward",
+        .module = "the backward pass",
         .formula = "d_NAME[...] = d loss / d NAME[...]",
         .why = "How the loss changes with each number of the stage NAME: one answer per number, hence the "
                "same shape. They come in the opposite order, the last stage's first.",

@@ -248,7 +248,7 @@ class Glass:
     # ---- the way ----
     def do_stages(self, words):
         source = self.where.source()
-        names = source.passed_names()
+        names = source.passed_names(self.debugger.has_code)
         here = self.where.here() if self.debugger.is_running() else None
         place = (here.at or here.coming or here.last) if here else None
         position = names.index(place.stage) if place and place.stage in names else None

@@ -342,6 +342,8 @@ class Debugger:
                 continue
         raise Mistake('the program has no glassbox::stage_state() that can be read here')
 
+    has_code = staticmethod(_has_code)
+
     def set_stops(self, places, wanted, keep):
         """A stop at each of the lines that the program holds."""
         return [StageStop(place, wanted, internal=not keep) for place in places if _has_code(place)]

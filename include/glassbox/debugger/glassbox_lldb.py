@@ -407,6 +407,13 @@ class Debugger:
         return pointer.target() if pointer.integer() else None
 
     # -- running. In synchronous mode Continue() returns when the program has stopped. --
+    def has_code(self, place):
+        """Whether the program holds the line."""
+        stop = self.target().BreakpointCreateByLocation(os.path.basename(place.file), place.line)
+        found = any(location.GetAddress().GetLineEntry().GetLine() == place.line for location in stop)
+        self.target().BreakpointDelete(stop.GetID())
+        return found
+
     def set_stops(self, places, wanted, keep):
         """A stop at each of the lines that the program holds."""
         stops = []

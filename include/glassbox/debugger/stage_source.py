@@ -14,6 +14,9 @@ HEADERS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 StageLine = namedtuple('StageLine', 'stage layer tensor file line folder')
 StageRow = namedtuple('StageRow', 'name group axes source module formula why transformers llama_cpp when')
 
+# The row that stands for the gradient of every stage
+GRADIENTS = 'd_NAME'
+
 STATEMENT = re.compile(r'^\s*(?:glassbox::)?stage\(\s*"(\w+)",\s*([\w.>-]+),\s*([\w.>()-]+)\s*\);')
 
 
@@ -66,21 +69,32 @@ class StageSource:
                 if name.endswith('.hpp') and name not in ('stage.hpp', 'stage_table.hpp'):
                     self.lines += stage_lines_of(os.path.join(place, name), folder)
         self.rows = read_table(os.path.join(folder, 'stage_table.hpp'))
-        self.names = [row.name for row in self.rows]
-        self.names += [line.stage for line in self.lines if line.stage not in self.names]
+        self.names = [row.name for row in self.rows if row.name != GRADIENTS]
+        others = dict.fromkeys(line.stage for line in self.lines if line.stage not in self.names)
+        gradients = [name for name in others if self.is_gradient(name)]
+        self.names += [name for name in others if name not in gradients]
+        self.names += sorted(gradients, key=lambda name: -self.names.index(name[2:]))  # the last stage's comes first
 
     def lines_of(self, stage):
         return [line for line in self.lines if line.stage == stage]
 
-    def passed_names(self):
+    def passed_names(self, is_in_program=lambda line: True):
         """Names that some line passes, in the order of the table: the order of the data."""
-        passed = {line.stage for line in self.lines}
+        passed = {line.stage for line in self.lines if is_in_program(line)}
         return [name for name in dict.fromkeys(self.names) if name in passed]
 
+    def is_gradient(self, name):
+        return name.startswith('d_') and any(row.name == name[2:] for row in self.rows)
+
     def row(self, stage):
+        """The row of a stage; d_NAME is made of the rows of NAME and of all gradients."""
         for row in self.rows:
             if row.name == stage:
                 return row
+            if row.name == GRADIENTS and self.is_gradient(stage):
+                name = stage[2:]
+                words = {field: text.replace('NAME', name) for field, text in row._asdict().items()}
+                return StageRow(**dict(words, axes=self.row(name).axes, module=row.module))
         return None
 
     def group(self, stage):
