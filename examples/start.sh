@@ -83,11 +83,14 @@ CMAKE_BUILD_PARALLEL_LEVEL=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)} logged "build
 cd "$OLDPWD"
 
 scripts=$root/include/glassbox/debugger
+# walk explains every stage it passes; before the stop that would be pages.
+if [[ -n $debugger && $# -eq 0 ]]; then set -- --stage "$stage"; fi
 to_stage="glass next $stage${layer:+ --layer $layer}"
 case $debugger in
   gdb)
     say "running walk in gdb up to the stage $stage; there: help glass, step, quit"
-    exec gdb -q -iex "set debuginfod enabled off" -ex "set confirm off" -ex "source $scripts/glassbox_gdb.py" \
+    exec gdb -q -iex "set debuginfod enabled off" -ex "set confirm off" -ex "set pagination off" \
+      -ex "source $scripts/glassbox_gdb.py" \
       -ex "$to_stage" -ex "glass show" --args "$build/examples/walk" "$@"
     ;;
   lldb)

@@ -28,7 +28,8 @@ TEXTS = {
 
 `glass tour` leads through a language model in the debugger: how it lies in memory, how text becomes a batch, how the forward pass
 goes. (The fourth place, the loss, comes with training.) Here is the same as a page, for reading or for following. Every number
-below was computed by another program, in float64 and without this library: yours must agree in all digits but perhaps the last one.
+below was computed by another program, in float64 and without this library: yours must agree in all digits but perhaps the last,
+or in a long sum the last two.
 
 ```
 cmake --preset debug
@@ -49,7 +50,7 @@ are left out here.
         'head': '''# 导览：必须亲眼看过的地方
 
 `glass tour` 在调试器里带你走过一个语言模型：它怎样放在内存里，文本怎样变成 batch，前向计算怎样进行。（第四个地方——损失——随训练一起到来。）
-本页是同样的内容，可以读，也可以跟着做。下面的每个数都由另一个程序用 float64 算出，没有用到本库：你看到的应当逐位相同，最多末位有差别。
+本页是同样的内容，可以读，也可以跟着做。下面的每个数都由另一个程序用 float64 算出，没有用到本库：你看到的应当逐位相同，最多末位有差别（长的求和是末两位）。
 
 ```
 cmake --preset debug
