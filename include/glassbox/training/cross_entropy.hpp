@@ -14,13 +14,14 @@ inline constexpr TokenId ignore_index = -100;  // torch.nn.CrossEntropyLoss igno
 
 namespace loops {
 
-// -log softmax(logits)[label] = log sum_j exp(logits_j - largest) + largest - logits[label]
+// -log softmax(logits)[label] = log sum_j exp(logits_j - largest) + (largest - logits[label])
+// The difference first: the sum of the logarithm and a large `largest` would round the logarithm off.
 template <std::floating_point Scalar>
 Scalar negative_log_likelihood(ConstRowView<Scalar> logits, TokenId label) {
   const Scalar largest = logits.maxCoeff();
   Scalar sum = 0;
   for (Index i = 0; i < logits.size(); ++i) sum += std::exp(logits[i] - largest);
-  return std::log(sum) + largest - logits[label];
+  return std::log(sum) + (largest - logits[label]);
 }
 
 // d_logits = (softmax(logits) - one_hot(label)) * factor
