@@ -282,6 +282,22 @@ void Progress::step() {
             << percent << " %" << std::flush;
 }
 
+StatusLine::StatusLine() : on_terminal_(is_terminal_stderr()) {}
+
+StatusLine::~StatusLine() { clear(); }
+
+void StatusLine::show(const std::string& text) {
+  if (!on_terminal_) return;
+  const std::size_t blanks = width_ > text.size() ? width_ - text.size() : 0;
+  std::cerr << "\r" << text << std::string(blanks, ' ') << std::flush;
+  width_ = text.size();
+}
+
+void StatusLine::clear() {
+  if (width_ > 0) std::cerr << "\r" << std::string(width_, ' ') << "\r" << std::flush;
+  width_ = 0;
+}
+
 void flush_output() {
   if (!std::cout.flush().good()) throw std::runtime_error("standard output could not be written");
 }

@@ -119,6 +119,22 @@ class Progress {
   bool on_terminal_;
 };
 
+// One line on standard error that changes while something goes on; nothing where standard error is no
+// terminal.
+class StatusLine {
+ public:
+  StatusLine();
+  StatusLine(const StatusLine&) = delete;
+  StatusLine& operator=(const StatusLine&) = delete;
+  ~StatusLine();  // takes the line away
+  void show(const std::string& text);
+  void clear();
+
+ private:
+  std::size_t width_ = 0;  // columns on the screen
+  bool on_terminal_;
+};
+
 // Runs program(argc, argv) and returns its exit code, or 1 after an exception, with one message
 // "NAME: what happened" on standard error. Output that could not be written (a full disk) is a failure too.
 int run_main(int argc, char** argv, int (*program)(int argc, char** argv));

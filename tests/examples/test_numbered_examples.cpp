@@ -1,9 +1,9 @@
-// The examples 01 to 12: what they print is the committed text, and their sources are what they promise.
+// The examples 01 to 15: what they print is the committed text, and their sources are what they promise.
 // GLASSBOX_EXAMPLES_DIR in the environment says where the programs are; without it those tests are skipped.
 // Faults that must turn this file red:
 //   a number in an example's output that changes by two in its last decimal, a changed word, a lost line
 //   an example that does not return 0, that prints to standard error, or is wider than 100 columns
-//   a component of the book that computes something else (examples 02 to 12 are made of them)
+//   a component of the book that computes something else (examples 02 to 15 are made of them)
 //   a source of more than 60 lines, without "You are here", or naming a breakpoint that does not exist
 //   a list of breakpoints that a formatter has made prose of
 //   same_line() taking for equal what is not
@@ -18,10 +18,10 @@ namespace examples_numbered_examples_test {
 
 using namespace test_support;
 
-const std::vector<std::string> names{"01_text_to_ids",     "02_embedding",        "03_rms_norm",
-                                     "04_query_key_value", "05_rotary_embedding", "06_attention_mask",
-                                     "07_attention",       "08_kv_cache",         "09_feed_forward",
-                                     "10_decoder_layers",  "11_logits",           "12_sampling"};
+const std::vector<std::string> names{
+    "01_text_to_ids",    "02_embedding", "03_rms_norm", "04_query_key_value", "05_rotary_embedding",
+    "06_attention_mask", "07_attention", "08_kv_cache", "09_feed_forward",    "10_decoder_layers",
+    "11_logits",         "12_sampling",  "13_loss",     "14_backward",        "15_training_step"};
 
 std::string source_of(const std::string& name) {
   return read_bytes(std::filesystem::path(GLASSBOX_SOURCE_DIR) / "examples" / (name + ".cpp"));

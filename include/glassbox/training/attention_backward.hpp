@@ -72,7 +72,7 @@ Tensor<Scalar> attn_weights_gradient(const Tensor<Scalar>& d_context, const Tens
   check_last_axis("attn_weights_gradient", "d_context", d_context, "value_states", value_states);
   const Index num_key_value_groups = d_context.dim(1) / value_states.dim(1);
   Tensor<Scalar> d_attn_weights(
-      {d_context.axis(0), d_context.axis(1), d_context.axis(2), {"key", value_states.dim(2)}});
+      {d_context.axis(0), d_context.axis(1), {"query", d_context.dim(2)}, {"key", value_states.dim(2)}});
   for (Index batch = 0; batch < d_context.dim(0); ++batch) {
     for (Index head = 0; head < d_context.dim(1); ++head) {
       const ConstMatrixView<Scalar> d_head = d_context.matrix(batch, head);  // [query, head_dim]
@@ -165,7 +165,7 @@ Tensor<Scalar> attention_backward(const Attention<Scalar>& attention, const Tens
   stage("d_merged_heads", layer, d_merged_heads);  // [batch, seq, heads*head_dim]
   // forward: merged_heads = merge_heads(context)
   Tensor<Scalar> d_context = split_heads(d_merged_heads, attention.num_attention_heads);
-  stage("d_context", layer, d_context);  // [batch, head, query, head_dim]
+  stage("d_context", layer, d_context);  // [batch, head, seq, head_dim]
 
   // forward: context = weighted_values(attn_weights, value_states)
   Tensor<Scalar> d_attn_weights = attn_weights_gradient(d_context, activations.value_states);

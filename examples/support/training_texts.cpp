@@ -1,0 +1,124 @@
+#include "support/training_texts.hpp"
+
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+#include "glassbox/random.hpp"
+#include "support/command_line.hpp"
+
+namespace examples {
+namespace {
+
+using glassbox::TokenId;
+using glassbox::TrainingExample;
+
+fables::Language language_of(std::uint64_t number) {
+  return number % 2 == 0 ? fables::Language::english : fables::Language::chinese;
+}
+
+struct Asked {
+  fables::Kind kind;
+  const char* english;
+  const char* chinese;
+};
+
+// What every fable tells.
+constexpr Asked asked[] = {
+    {fables::Kind::name, " Who is it about?", "说的是谁？"},
+    {fables::Kind::colour, " Which colour is it?", "是什么颜色？"},
+    {fables::Kind::thing, " Which thing is it?", "是什么东西？"},
+    {fables::Kind::place, " Where is it?", "在哪里？"},
+    {fables::Kind::animal, " Which animal is it?", "是什么动物？"},
+};
+
+int attribute_of(const fables::Attributes& attributes, fables::Kind kind) {
+  switch (kind) {
+    case fables::Kind::name:
+      return attributes.name;
+    case fables::Kind::colour:
+      return attributes.colour;
+    case fables::Kind::thing:
+      return attributes.thing;
+    case fables::Kind::place:
+      return attributes.place;
+    default:
+      return attributes.animal;
+  }
+}
+
+// A text whose end the model is to learn needs tokens that say so.
+void require_begin_and_end(const glassbox::Tokenizer& tokenizer) {
+  if (tokenizer.bos_id() >= 0 && tokenizer.eos_id() >= 0) return;
+  throw std::runtime_error("the tokenizer has no " + std::string(tokenizer.bos_id() < 0 ? "begin" : "end") +
+                           " token, which fables and questions need");
+}
+
+}  // namespace
+
+std::vector<TrainingExample> fable_examples(const glassbox::Tokenizer& tokenizer, std::uint64_t count,
+                                            std::uint64_t seed, fables::Split split) {
+  require_begin_and_end(tokenizer);
+  std::vector<TrainingExample> examples;
+  glassbox::RandomGenerator seeds(seed);
+  Progress progress("fables", count);
+  for (std::uint64_t number = 0; number < count; ++number) {
+    const fables::Story story = fables::make_story(language_of(number), seeds.next_bits(), split);
+    TrainingExample example;
+    example.ids.push_back(tokenizer.bos_id());
+    for (const TokenId id : tokenizer.encode(story.text)) example.ids.push_back(id);
+    example.ids.push_back(tokenizer.eos_id());
+    examples.push_back(std::move(example));
+    progress.step();
+  }
+  return examples;
+}
+
+Question make_question(fables::Language language, std::uint64_t seed, fables::Split split) {
+  const fables::Story story = fables::make_story(language, seed, split);
+  const Asked& question = asked[glassbox::mix_bits(seed) % std::size(asked)];
+  const int value = attribute_of(story.attributes, question.kind);
+  const bool english = language == fables::Language::english;
+  return {story.text + (english ? question.english : question.chinese),
+          fables::values(language, question.kind)[static_cast<std::size_t>(value)]};
+}
+
+std::vector<TrainingExample> question_examples(const glassbox::Tokenizer& tokenizer, std::uint64_t count,
+                                               std::uint64_t seed, fables::Split split) {
+  require_begin_and_end(tokenizer);
+  std::vector<TrainingExample> examples;
+  glassbox::RandomGenerator seeds(seed);
+  Progress progress("questions", count);
+  for (std::uint64_t number = 0; number < count; ++number) {
+    const Question question = make_question(language_of(number), seeds.next_bits(), split);
+    std::vector<TokenId> prompt{tokenizer.bos_id()};
+    for (const TokenId id : tokenizer.encode(question.prompt)) prompt.push_back(id);
+    std::vector<TokenId> response = tokenizer.encode(question.response);
+    response.push_back(tokenizer.eos_id());
+    examples.push_back(glassbox::prompt_and_response(prompt, response));
+    progress.step();
+  }
+  return examples;
+}
+
+std::vector<TrainingExample> text_examples(const glassbox::Tokenizer& tokenizer, const std::string& path,
+                                           glassbox::Index block_length, glassbox::Index& left_over) {
+  glassbox::TokenBlocks blocks =
+      glassbox::blocks_of(tokenizer.encode_with_special_tokens(read_text_file(path)), block_length);
+  left_over = blocks.left_over;
+  if (blocks.blocks.empty()) {
+    throw std::runtime_error(path + ": " + std::to_string(left_over) + " tokens, expected at least " +
+                             std::to_string(block_length) + ", one block (--block)");
+  }
+  return std::move(blocks.blocks);
+}
+
+std::string read_text_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (file) text << file.rdbuf();
+  if (!file || text.bad()) throw std::runtime_error(path + ": the file cannot be read");
+  return text.str();
+}
+
+}  // namespace examples

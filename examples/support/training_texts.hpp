@@ -1,0 +1,40 @@
+// What train learns from: fables, questions about fables, or the user's own text, as token ids.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "glassbox/tokenizer.hpp"
+#include "glassbox/training/training_batch.hpp"
+#include "support/fables.hpp"
+
+namespace examples {
+
+// `count` fables by the grammar, English and Chinese in turn, each with begin and end token.
+std::vector<glassbox::TrainingExample> fable_examples(const glassbox::Tokenizer& tokenizer,
+                                                      std::uint64_t count, std::uint64_t seed,
+                                                      fables::Split split);
+
+// A question about a fable, and its answer.
+struct Question {
+  std::string prompt;    // the fable and the question
+  std::string response;  // one word: " black", "黑色"
+};
+Question make_question(fables::Language language, std::uint64_t seed, fables::Split split);
+
+// `count` questions, English and Chinese in turn: the prompt is the fable and the question, the response is
+// the answer and the end token.
+std::vector<glassbox::TrainingExample> question_examples(const glassbox::Tokenizer& tokenizer,
+                                                         std::uint64_t count, std::uint64_t seed,
+                                                         fables::Split split);
+
+// A file in blocks of block_length ids; `left_over` ids at its end fill no block.
+std::vector<glassbox::TrainingExample> text_examples(const glassbox::Tokenizer& tokenizer,
+                                                     const std::string& path, glassbox::Index block_length,
+                                                     glassbox::Index& left_over);
+
+// The whole file. Throws std::runtime_error naming the file where it cannot be read.
+std::string read_text_file(const std::string& path);
+
+}  // namespace examples

@@ -1,0 +1,506 @@
+// train: a model that learns, from nothing or from where another one stands.
+//
+// You are here: texts -> batch -> logits -> [loss] -> [gradients] -> [step] -> weights
+//
+// Breakpoints worth setting (with --threads 1 all happens in the main thread):
+//   break glassbox::cross_entropy<float>                which positions count
+//   break glassbox::attention_backward<float>           `glass next d_scores`
+//   break glassbox::AdamW<float>::step
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <sstream>
+#include <stdexcept>
+
+#include "glassbox/generate.hpp"
+#include "glassbox/io/save_checkpoint.hpp"
+#include "glassbox/io/training_state.hpp"
+#include "glassbox/training/initialize.hpp"
+#include "glassbox/training/learning_rate.hpp"
+#include "glassbox/training/parameter_rules.hpp"
+#include "glassbox/training/training_batch.hpp"
+#include "glassbox/training/training_step.hpp"
+#include "support/loss_curve.hpp"
+#include "support/memory.hpp"
+#include "support/open_model.hpp"
+#include "support/training_texts.hpp"
+
+namespace {
+
+using glassbox::CausalLM;
+using glassbox::Index;
+using glassbox::TokenId;
+using glassbox::TrainingBatch;
+using glassbox::TrainingExample;
+
+struct Options {
+  examples::ModelArguments model;
+  std::string task = "fables";
+  std::string text;
+  std::string output;
+  bool fine_tune = false;
+  bool resume = false;
+  bool no_mask = false;
+  bool recompute = false;
+  bool table = false;
+  std::vector<std::string> freeze;
+  std::int64_t steps = 4000;
+  std::int64_t batch = 16;
+  std::int64_t accumulate = 1;
+  std::int64_t threads = 2;
+  std::int64_t block = 0;
+  std::int64_t short_steps = 1000;
+  std::int64_t short_length = 48;
+  std::int64_t warmup = 100;
+  std::int64_t every = 500;
+  std::int64_t print = 100;
+  std::uint64_t corpus = 40000;
+  std::uint64_t seed = 1;
+  double learning_rate = 3e-3;
+  double weight_decay = 0.1;
+  double clip = 1.0;
+};
+
+volatile std::sig_atomic_t interrupted = 0;
+void on_interrupt(int) { interrupted = 1; }
+
+// One line of loss.tsv.
+struct HistoryLine {
+  Index step = 0;
+  double loss = 0;
+  double learning_rate = 0;
+  double gradient_norm = 0;
+};
+
+// Everything that a training consists of.
+struct Training {
+  CausalLM<float> causal_lm;
+  std::unique_ptr<glassbox::Tokenizer> tokenizer;
+  glassbox::GenerationConfig generation_config;
+  std::vector<TrainingExample> learned;   // what it learns from
+  std::vector<TrainingExample> held_out;  // what it is asked about now and then
+  std::unique_ptr<glassbox::GradientWorkers<float>> workers;
+  glassbox::AdamW<float> optimizer;
+  glassbox::LearningRateSchedule schedule;
+  std::vector<HistoryLine> history;
+  std::vector<Index> order;  // of the texts in this epoch
+  Index epoch = -1;
+  Index step = 0;  // steps done
+};
+
+std::filesystem::path state_file(const Options& options) {
+  return std::filesystem::path(options.output) / "training_state.safetensors";
+}
+
+// ---- data -----------------------------------------------------------------------------------------------
+constexpr std::uint64_t held_out_seed = 2;
+constexpr std::uint64_t held_out_count = 64;
+
+void make_texts(const Options& options, Training& training) {
+  const glassbox::Tokenizer& tokenizer = *training.tokenizer;
+  if (!options.text.empty()) {
+    const Index context = training.causal_lm.config.max_position_embeddings;
+    Index left_over = 0;
+    training.learned = examples::text_examples(tokenizer, options.text,
+                                               options.block == 0 ? context : options.block, left_over);
+    std::fprintf(stderr, "train: %s: %zu blocks; %lld tokens at the end fill none and are not used\n",
+                 options.text.c_str(), training.learned.size(), static_cast<long long>(left_over));
+    return;
+  }
+  const bool questions = options.task == "questions";
+  const auto make = questions ? examples::question_examples : examples::fable_examples;
+  training.learned = make(tokenizer, options.corpus, options.seed, fables::Split::train);
+  training.held_out = make(tokenizer, held_out_count, held_out_seed, fables::Split::held_out);
+}
+
+// The text number `position` of all epochs one after the other, each in an order of its own.
+const TrainingExample& text_at(const Options& options, Training& training, Index position) {
+  const Index count = static_cast<Index>(training.learned.size());
+  const Index epoch = position / count;
+  if (epoch != training.epoch) {
+    training.order = glassbox::shuffled_order(count, options.seed + static_cast<std::uint64_t>(epoch));
+    training.epoch = epoch;
+  }
+  const Index number = training.order[static_cast<std::size_t>(position % count)];
+  return training.learned[static_cast<std::size_t>(number)];
+}
+
+TokenId padding_of(const Training& training) {
+  const TokenId pad = training.tokenizer->pad_id();
+  if (pad >= 0) return pad;
+  const TokenId end = training.tokenizer->eos_id();
+  return end >= 0 ? end : 0;  // any id will do: the mask hides it
+}
+
+// The batches of one step, --accumulate of them.
+std::vector<TrainingBatch> batches_of_step(const Options& options, Training& training,
+                                           glassbox::BatchReport& report) {
+  const bool is_short =
+      options.task == "fables" && options.text.empty() && training.step < options.short_steps;
+  const Index context = training.causal_lm.config.max_position_embeddings;
+  const Index longest = is_short ? std::min(options.short_length, context) : context;
+  std::vector<TrainingBatch> batches;
+  Index position = training.step * options.batch;
+  for (Index part = 0; part < options.accumulate; ++part) {
+    std::vector<TrainingExample> texts;
+    for (Index i = 0; i < options.batch / options.accumulate; ++i) {
+      texts.push_back(text_at(options, training, position));
+      position += 1;
+    }
+    batches.push_back(glassbox::batch_of(texts, padding_of(training), longest, !options.no_mask, report));
+  }
+  return batches;
+}
+
+// ---- what the model can do ------------------------------------------------------------------------------
+// The mean loss over the held-out texts.
+double held_out_loss(const Training& training) {
+  double sum = 0;
+  Index counted = 0;
+  for (const TrainingExample& example : training.held_out) {
+    glassbox::BatchReport report;
+    const TrainingBatch batch =
+        glassbox::batch_of({example}, 0, training.causal_lm.config.max_position_embeddings, true, report);
+    const glassbox::CrossEntropy<float> result = glassbox::cross_entropy(
+        training.causal_lm.forward(batch.input_ids), glassbox::shift_labels(batch.labels));
+    sum += result.sum;
+    counted += result.counted;
+  }
+  return counted == 0 ? 0 : sum / static_cast<double>(counted);
+}
+
+// How many held-out questions get the right answer, the likeliest token at a time.
+Index right_answers(const Training& training) {
+  Index right = 0;
+  for (const TrainingExample& example : training.held_out) {
+    const std::vector<TokenId> prompt(example.ids.begin(), example.ids.begin() + example.prompt_length);
+    const std::vector<TokenId> answer(example.ids.begin() + example.prompt_length, example.ids.end());
+    glassbox::GenerationConfig config = training.generation_config;
+    config.sampling.temperature = 0;
+    config.max_new_tokens = static_cast<Index>(answer.size());
+    if (glassbox::generate(training.causal_lm, prompt, config).ids == answer) right += 1;
+  }
+  return right;
+}
+
+std::string sample(const Training& training, const std::string& prompt, std::uint64_t seed) {
+  glassbox::GenerationConfig config = training.generation_config;
+  config.sampling = {};
+  config.sampling.temperature = 0.7;
+  config.seed = seed;
+  config.max_new_tokens = 120;
+  const glassbox::GenerationResult result =
+      glassbox::generate(training.causal_lm, training.tokenizer->encode_with_special_tokens(prompt), config,
+                         training.tokenizer.get());
+  return result.prompt_text + result.text;
+}
+
+void show_progress(const Options& options, const Training& training) {
+  if (!training.held_out.empty()) std::printf("  held out: loss %.4f", held_out_loss(training));
+  if (options.task == "questions" && options.text.empty()) {
+    std::printf(", %lld of %zu answers right", static_cast<long long>(right_answers(training)),
+                training.held_out.size());
+  }
+  if (!training.held_out.empty()) std::printf("\n");
+  const std::uint64_t seed = static_cast<std::uint64_t>(training.step);
+  if (!options.text.empty()) {
+    std::printf("  > %s\n", examples::printable(sample(training, "", seed)).c_str());
+  } else if (options.task == "fables") {
+    std::printf("  > %s\n", sample(training, "Once upon a time", seed).c_str());
+    std::printf("  > %s\n", sample(training, "从前", seed).c_str());
+  } else {
+    const examples::Question question =
+        examples::make_question(fables::Language::english, seed, fables::Split::held_out);
+    std::printf("  > %s\n", sample(training, question.prompt, seed).c_str());
+  }
+}
+
+// ---- files ----------------------------------------------------------------------------------------------
+void write_text(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) throw std::runtime_error(path.string() + ": the file cannot be written");
+}
+
+std::vector<examples::CurvePoint> curve_of(const Training& training) {
+  std::vector<examples::CurvePoint> points;
+  for (const HistoryLine& line : training.history) points.push_back({line.step, line.loss});
+  return points;
+}
+
+void write_history(const Options& options, const Training& training) {
+  std::string text = "step\tloss\tlearning_rate\tgradient_norm\n";
+  for (const HistoryLine& line : training.history) {
+    char row[128];
+    std::snprintf(row, sizeof row, "%lld\t%.6f\t%.6g\t%.4f\n", static_cast<long long>(line.step), line.loss,
+                  line.learning_rate, line.gradient_norm);
+    text += row;
+  }
+  const std::filesystem::path folder(options.output);
+  write_text(folder / "loss.tsv", text);
+  const std::vector<examples::CurvePoint> points = curve_of(training);
+  const std::size_t group = std::max<std::size_t>(1, points.size() / 400);
+  write_text(folder / "loss.svg",
+             examples::curve_svg(examples::smoothed(points, group), "loss, " + options.task));
+}
+
+// The lines of a training that is resumed, those of steps done since the state was saved left out.
+void read_history(const Options& options, Training& training) {
+  std::ifstream file(std::filesystem::path(options.output) / "loss.tsv");
+  std::string line;
+  std::getline(file, line);
+  while (std::getline(file, line)) {
+    std::istringstream words(line);
+    HistoryLine entry;
+    if (!(words >> entry.step >> entry.loss >> entry.learning_rate >> entry.gradient_norm)) break;
+    if (entry.step <= training.step) training.history.push_back(entry);
+  }
+}
+
+// The settings that decide the next step: a state is resumed only with the same.
+glassbox::TrainingProgress progress_of(const Options& options, const Training& training) {
+  glassbox::TrainingProgress progress;
+  progress.integers = {{"step", training.step},
+                       {"steps", options.steps},
+                       {"batch", options.batch},
+                       {"accumulate", options.accumulate},
+                       {"threads", options.threads},
+                       {"warmup", options.warmup},
+                       {"short_steps", options.short_steps},
+                       {"short_length", options.short_length},
+                       {"texts", static_cast<Index>(training.learned.size())},
+                       {"seed", static_cast<Index>(options.seed)},
+                       {"mask", options.no_mask ? 0 : 1}};
+  progress.numbers = {{"learning_rate", options.learning_rate},
+                      {"weight_decay", options.weight_decay},
+                      {"clip", options.clip}};
+  return progress;
+}
+
+void save(const Options& options, Training& training) {
+  glassbox::save_training_state(state_file(options), glassbox::parameters_of(training.causal_lm),
+                                training.optimizer, progress_of(options, training));
+  glassbox::save_huggingface_folder(options.output, training.causal_lm, training.generation_config);
+  write_history(options, training);
+}
+
+void resume(const Options& options, Training& training) {
+  glassbox::TrainingProgress saved = glassbox::load_training_state(
+      state_file(options), glassbox::parameters_of(training.causal_lm), training.optimizer);
+  training.step = saved.integers["step"];
+  const glassbox::TrainingProgress wanted = progress_of(options, training);
+  for (const auto& [name, value] : wanted.integers) {
+    if (saved.integers[name] == value) continue;
+    throw std::runtime_error(state_file(options).string() + ": " + name + " was " +
+                             std::to_string(saved.integers[name]) + ", is now " + std::to_string(value) +
+                             ": --resume goes on with the same settings only");
+  }
+  for (const auto& [name, value] : wanted.numbers) {
+    if (saved.numbers[name] == value) continue;
+    throw std::runtime_error(state_file(options).string() + ": " + name + " was " +
+                             std::to_string(saved.numbers[name]) + ", is now " + std::to_string(value) +
+                             ": --resume goes on with the same settings only");
+  }
+  read_history(options, training);
+  std::printf("resumed after step %lld\n", static_cast<long long>(training.step));
+}
+
+// ---- the training ---------------------------------------------------------------------------------------
+Training prepare(const Options& options) {
+  Training training;
+  if (options.fine_tune) {
+    glassbox::Checkpoint<float> checkpoint = examples::open_model<float>(options.model);
+    training.causal_lm = glassbox::make_trainable(checkpoint.causal_lm);
+    training.generation_config = checkpoint.generation_config;
+  } else {
+    const glassbox::ModelDescription description = examples::open_config(options.model);
+    training.causal_lm = glassbox::initialize_model<float>(description.config, options.seed);
+    training.generation_config = description.generation_config;
+  }
+  training.tokenizer = examples::open_tokenizer(options.model, training.causal_lm.config);
+  make_texts(options, training);
+  std::vector<glassbox::Parameter<float>> parameters = glassbox::parameters_of(training.causal_lm);
+  const std::vector<glassbox::ParameterRule> rules = glassbox::parameter_rules(parameters, options.freeze);
+  if (options.table || !options.freeze.empty())
+    std::printf("%s", glassbox::parameter_table(parameters, rules).c_str());
+  glassbox::AdamWConfig config;
+  config.learning_rate = options.learning_rate;
+  config.beta2 = 0.95;
+  config.weight_decay = options.weight_decay;
+  training.optimizer = glassbox::AdamW<float>(config, parameters, rules);
+  training.workers = std::make_unique<glassbox::GradientWorkers<float>>(training.causal_lm, options.threads);
+  training.schedule = {options.learning_rate, options.learning_rate / 100, options.warmup,
+                       std::max(options.steps, options.warmup)};
+  training.schedule.validate();
+  return training;
+}
+
+// "step 300 of 4000, loss 2.1034, ...": the loss is the mean of the last `group` steps.
+std::string step_text(const Options& options, const Training& training, Index group, double seconds_per_step,
+                      double tokens_per_second) {
+  group = std::min<Index>(group, static_cast<Index>(training.history.size()));
+  double loss = 0;
+  for (Index i = 0; i < group; ++i) {
+    loss += training.history[training.history.size() - 1 - static_cast<std::size_t>(i)].loss;
+  }
+  const int left = static_cast<int>(seconds_per_step * static_cast<double>(options.steps - training.step));
+  char text[200];
+  std::snprintf(text, sizeof text,
+                "step %lld of %lld, loss %.4f, learning rate %.6f, %.0f tokens/s, %d:%02d left",
+                static_cast<long long>(training.step), static_cast<long long>(options.steps),
+                loss / static_cast<double>(group), training.history.back().learning_rate, tokens_per_second,
+                left / 60, left % 60);
+  return text;
+}
+
+void run_steps(const Options& options, Training& training) {
+  using Clock = std::chrono::steady_clock;
+  const glassbox::ActivationMemory memory =
+      options.recompute ? glassbox::ActivationMemory::recompute : glassbox::ActivationMemory::keep;
+  Clock::time_point begin = Clock::now();
+  Index steps_timed = 0, tokens_timed = 0;
+  examples::StatusLine status;
+  while (training.step < options.steps && interrupted == 0) {
+    glassbox::BatchReport report;
+    const std::vector<TrainingBatch> batches = batches_of_step(options, training, report);
+    training.optimizer.config.learning_rate = training.schedule.at(training.step);
+    const glassbox::StepResult result = glassbox::training_step(
+        training.causal_lm, batches, *training.workers, training.optimizer, options.clip, memory);
+    training.step += 1;
+    training.history.push_back(
+        {training.step, result.loss, training.optimizer.config.learning_rate, result.gradient_norm});
+    steps_timed += 1;
+    for (const TrainingBatch& batch : batches) tokens_timed += batch.input_ids.size();
+    tokens_timed -= report.padding;
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    const double per_step = seconds / static_cast<double>(steps_timed);
+    const double tokens_per_second = static_cast<double>(tokens_timed) / seconds;
+    status.show(step_text(options, training, 1, per_step, tokens_per_second));
+    const bool last = training.step == options.steps;
+    if (training.step % options.print == 0 || last) {
+      status.clear();
+      std::printf("%s\n", step_text(options, training, options.print, per_step, tokens_per_second).c_str());
+      examples::flush_output();
+    }
+    if (training.step % options.every == 0 && !last) {
+      status.clear();
+      show_progress(options, training);
+      save(options, training);
+    }
+    if (training.step % options.print == 0) {  // the speed of the newest steps, not of all
+      begin = Clock::now();
+      steps_timed = tokens_timed = 0;
+    }
+  }
+}
+
+// What is wrong with the options; empty: nothing.
+std::string wrong_options(const Options& options) {
+  const std::pair<const char*, std::int64_t> counts[] = {
+      {"--steps", options.steps},
+      {"--batch", options.batch},
+      {"--accumulate", options.accumulate},
+      {"--threads", options.threads},
+      {"--every", options.every},
+      {"--print", options.print},
+      {"--corpus", static_cast<std::int64_t>(options.corpus)}};
+  for (const auto& [name, value] : counts) {
+    if (value < 1) return std::string(name) + " must be at least 1";
+  }
+  if (options.warmup < 0 || options.short_steps < 0) return "--warmup and --short-steps must be at least 0";
+  if (options.short_length < 2) return "--short-length must be at least 2";
+  if (options.block != 0 && options.block < 2)
+    return "--block must be at least 2, or 0 for the whole context";
+  if (options.batch % options.accumulate != 0) return "--batch must be a multiple of --accumulate";
+  if (options.output.empty()) return "--output FOLDER is needed: where the trained model goes";
+  if (!(options.learning_rate > 0 && options.learning_rate < 10))
+    return "--learning-rate must be between 0 and 10";
+  if (!(options.clip >= 0)) return "--clip must be at least 0";
+  return "";
+}
+
+void describe(Options& options, examples::CommandLine& command_line) {
+  options.model.add_to(command_line);
+  command_line.option("--output", options.output, "FOLDER",
+                      "where the trained model goes: a Hugging Face folder");
+  command_line.choice("--task", options.task, {"fables", "questions"},
+                      "what to learn: to write fables, or to answer questions about them");
+  command_line.option("--text", options.text, "FILE",
+                      "learn from this text instead, in blocks of one length");
+  command_line.option("--block", options.block, "N", "tokens of a block; 0: the model's whole context");
+  command_line.flag("--fine-tune", options.fine_tune, "begin with MODEL's weights, not with random ones");
+  command_line.flag("--no-mask", options.no_mask,
+                    "let prompts count in the loss, too, to see what becomes of it");
+  command_line.option("--freeze", options.freeze, "PATTERN",
+                      "parameters that stay as they are, as model.embed_tokens.* (again for more)");
+  command_line.flag("--table", options.table, "print what happens to each parameter");
+  command_line.option("--steps", options.steps, "N", "steps in all");
+  command_line.option("--batch", options.batch, "N", "texts in a step");
+  command_line.option("--accumulate", options.accumulate, "N",
+                      "so many parts of a batch one after the other: less memory, the same step");
+  command_line.flag(
+      "--recompute", options.recompute,
+      "keep only each layer's input and compute the rest again in the backward pass: less memory, "
+      "more time, the same step");
+  command_line.option("--threads", options.threads, "N", "threads that share a batch");
+  command_line.option("--learning-rate", options.learning_rate, "X", "the highest one");
+  command_line.option("--warmup", options.warmup, "N", "steps up to it; from there down along a cosine");
+  command_line.option("--weight-decay", options.weight_decay, "X", "of matrices; norms have none");
+  command_line.option("--clip", options.clip, "X", "the longest gradient; 0: any");
+  command_line.option("--corpus", options.corpus, "N", "different texts to learn from");
+  command_line.option("--short-steps", options.short_steps, "N", "so many first steps see beginnings only");
+  command_line.option("--short-length", options.short_length, "N", "tokens of such a beginning");
+  command_line.option("--seed", options.seed, "N", "start of the random numbers");
+  command_line.option("--every", options.every, "N", "steps between samples; the model is saved then");
+  command_line.option("--print", options.print, "N", "steps between lines");
+  command_line.flag("--resume", options.resume, "go on where --output was left, with the same settings");
+  command_line.footer(
+      "Ctrl-C saves what is there; --resume goes on from it, to the same weights as without a break.\n"
+      "\nExamples:\n"
+      "  train --output /tmp/mine\n"
+      "  train --task questions --fine-tune --learning-rate 0.0005 --steps 600 --output /tmp/answers\n"
+      "  train --text book.txt --steps 1000 --output /tmp/book models/fables");
+}
+
+int train(int argc, char** argv) {
+  Options options;
+  examples::CommandLine command_line(
+      "train",
+      "Trains a model: batches, loss, gradients, AdamW. Without other wishes a small model learns from "
+      "nothing\n"
+      "to write fables in English and Chinese; its shape and tokenizer are those of MODEL.");
+  describe(options, command_line);
+  if (const std::optional<int> exit_code = command_line.parse(argc, argv)) return *exit_code;
+  const std::string wrong = wrong_options(options);
+  if (!wrong.empty()) return command_line.wrong_use(wrong);
+
+  examples::keep_freed_memory();
+  Training training = prepare(options);
+  std::filesystem::create_directories(options.output);
+  glassbox::copy_tokenizer_files(std::filesystem::path(examples::tokenizer_file(options.model)).parent_path(),
+                                 options.output);
+  if (options.resume) resume(options, training);
+  std::signal(SIGINT, on_interrupt);
+  std::signal(SIGTERM, on_interrupt);
+  run_steps(options, training);
+  save(options, training);
+  if (interrupted != 0) {
+    throw std::runtime_error("interrupted after step " + std::to_string(training.step) + "; saved in " +
+                             options.output + ", --resume goes on");
+  }
+  show_progress(options, training);
+  std::printf("%s", examples::curve_text(curve_of(training)).c_str());
+  std::printf("saved in %s\n", options.output.c_str());
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return examples::run_main(argc, argv, train); }
