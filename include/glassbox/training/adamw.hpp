@@ -99,12 +99,12 @@ struct AdamW {
   void step(std::vector<Parameter<Scalar>>& parameters, const std::vector<Parameter<Scalar>>& gradients) {
     check_count("parameters", parameters.size(), moments.size());
     check_count("gradients", gradients.size(), moments.size());
+    for (std::size_t i = 0; i < parameters.size(); ++i) check_size(parameters[i], gradients[i], moments[i]);
     step_count += 1;
     const double correction1 = 1 - std::pow(config.beta1, double(step_count));
     const double correction2 = 1 - std::pow(config.beta2, double(step_count));
     const double step_size = config.learning_rate / correction1;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
-      check_size(parameters[i], gradients[i], moments[i]);
       if (rules[i].frozen) continue;
       const double decay = rules[i].decayed ? config.learning_rate * config.weight_decay : 0.0;
       loops::adamw_update(parameters[i].values, gradients[i].values, moments[i].exp_avg.data(),

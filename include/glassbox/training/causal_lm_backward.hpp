@@ -36,8 +36,8 @@ enum class ActivationMemory {
              // backward. Less memory, about a third more time, the same gradients to the last bit
 };
 
-// Throws ShapeError unless the parts of a batch have one shape, TokenError for ids or labels that are none,
-// UsageError where the batch is empty or longer than the context.
+// Throws ShapeError unless the parts of a batch have one shape and hold a token, TokenError for ids or labels
+// that are none, UsageError where a text is longer than the context.
 template <std::floating_point Scalar>
 void check_training_batch(const CausalLM<Scalar>& causal_lm, const TrainingBatch& batch) {
   check_rank("training_forward", "input_ids", batch.input_ids, 2);
@@ -45,6 +45,10 @@ void check_training_batch(const CausalLM<Scalar>& causal_lm, const TrainingBatch
   check_same_shape("training_forward", "input_ids", batch.input_ids, "labels", batch.labels);
   const KVCache<Scalar> no_cache(static_cast<Index>(causal_lm.model.layers.size()));
   causal_lm.model.check_inputs(batch.input_ids, batch.attention_mask, no_cache);
+  const Index vocab_size = causal_lm.model.embed_tokens.weight.out.size;
+  check_token_ids("training_forward", batch.input_ids, vocab_size);
+  check_label_ids("training_forward", batch.labels, vocab_size);
+  causal_lm.model.check_context(position_ids_from_mask(batch.attention_mask, batch.input_ids.dim(1)));
 }
 
 // CausalLM::forward over whole texts, line by line, with its intermediates kept.

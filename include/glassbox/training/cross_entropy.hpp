@@ -65,6 +65,20 @@ inline Tensor<TokenId> shift_labels(const Tensor<TokenId>& labels) {
   return shifted_labels;
 }
 
+// Throws TokenError unless every label is a token or ignore_index. labels [batch, seq]
+inline void check_label_ids(const char* where, const Tensor<TokenId>& labels, Index vocab_size) {
+  for (Index batch = 0; batch < labels.dim(0); ++batch) {
+    for (Index s = 0; s < labels.dim(1); ++s) {
+      const TokenId label = labels(batch, s);
+      if (label == ignore_index || (label >= 0 && label < vocab_size)) continue;
+      throw_error<TokenError>(std::string(where) + ": label " + std::to_string(label) + " of batch " +
+                              std::to_string(batch) + ", position " + std::to_string(s) + " is not in 0.." +
+                              std::to_string(vocab_size - 1) + ", nor " + std::to_string(ignore_index) +
+                              " (not counted)");
+    }
+  }
+}
+
 // Throws TokenError unless every label is a token or ignore_index, ShapeError unless each has its logits.
 template <std::floating_point Scalar>
 void check_labels(const char* where, const Tensor<Scalar>& logits, const Tensor<TokenId>& shifted_labels) {
@@ -72,16 +86,7 @@ void check_labels(const char* where, const Tensor<Scalar>& logits, const Tensor<
   check_rank(where, "shifted_labels", shifted_labels, 2);
   check_dim(where, "shifted_labels", shifted_labels, 0, logits.dim(0), "batch of the logits");
   check_dim(where, "shifted_labels", shifted_labels, 1, logits.dim(1), "positions of the logits");
-  for (Index batch = 0; batch < shifted_labels.dim(0); ++batch) {
-    for (Index s = 0; s < shifted_labels.dim(1); ++s) {
-      const TokenId label = shifted_labels(batch, s);
-      if (label == ignore_index || (label >= 0 && label < logits.dim(2))) continue;
-      throw_error<TokenError>(std::string(where) + ": label " + std::to_string(label) + " of batch " +
-                              std::to_string(batch) + ", position " + std::to_string(s) + " is not in 0.." +
-                              std::to_string(logits.dim(2) - 1) + ", nor " + std::to_string(ignore_index) +
-                              " (not counted)");
-    }
-  }
+  check_label_ids(where, shifted_labels, logits.dim(2));
 }
 
 // The loss of a batch. Losses are in nats: exp(loss) is the number of equally likely tokens that would be as
