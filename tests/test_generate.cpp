@@ -132,7 +132,7 @@ TYPED_TEST(Generate, StepIsCounted) {
   }
 }
 
-TYPED_TEST(Generate, PiecesOfTheInputAreKnownToHooks) {
+TYPED_TEST(Generate, PiecesOfTheTextSoFarAreKnownToHooks) {
   const SuccessorModel<TypeParam> model(4, 50);
   const PieceTokenizer tokenizer({"", "a", "b", "c"});
   GenerationConfig config;
@@ -142,7 +142,9 @@ TYPED_TEST(Generate, PiecesOfTheInputAreKnownToHooks) {
   EXPECT_EQ(stage_state().pieces, (std::vector<std::string>{"", "a"}));
   generator.next();
   generator.next();
-  EXPECT_EQ(stage_state().pieces, (std::vector<std::string>{"b"}));
+  EXPECT_EQ(stage_state().pieces, (std::vector<std::string>{"", "a", "b"}));
+  generator.prefill({3});
+  EXPECT_EQ(stage_state().pieces, (std::vector<std::string>{"c"}));
 }
 
 // ---- one text after the other: case V15 ----

@@ -60,6 +60,7 @@ class Generator {
     cache_.reset();
     Continuation continuation(prompt_ids, config_, config_.seed, context_, tokenizer_);
     stage_state().step = 0;
+    tell_pieces(prompt_ids);
     next_token_logits_ = feed(prompt_ids);
     continuation_.emplace(std::move(continuation));
   }
@@ -74,6 +75,7 @@ class Generator {
     if (!continuation.result().ids.empty()) {
       continuation.result().steps += 1;
       stage_state().step = continuation.result().steps;
+      tell_pieces(continuation.history());
       next_token_logits_ = feed({continuation.result().ids.back()});
     }
     continuation.choose(next_token_logits_);
@@ -102,12 +104,15 @@ class Generator {
     return *continuation_;
   }
 
+  // What debuggers show beside the rows of a tensor: the text so far, the tokens fed next included.
+  void tell_pieces(const std::vector<TokenId>& history) const {
+    if (tokenizer_ == nullptr) return;
+    stage_state().pieces.clear();
+    for (const TokenId id : history) stage_state().pieces.push_back(tokenizer_->piece(id));
+  }
+
   // Feeds tokens after those in the cache. ids [seq]  ->  logits of the last one, [vocab]
   Tensor<Scalar> feed(const std::vector<TokenId>& ids) {
-    if (tokenizer_ != nullptr) {
-      stage_state().pieces.clear();
-      for (const TokenId id : ids) stage_state().pieces.push_back(tokenizer_->piece(id));
-    }
     const Index seq = static_cast<Index>(ids.size());
     Tensor<TokenId> input_ids({{"batch", 1}, {"seq", seq}});
     for (Index i = 0; i < seq; ++i) input_ids(0, i) = ids[static_cast<std::size_t>(i)];

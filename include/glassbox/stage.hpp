@@ -33,7 +33,7 @@ struct StageState {
   const char* name = "";  // the last stage passed, and its layer
   Index layer = -1;
   Index count = 0;                  // stages passed since the thread began
-  std::vector<std::string> pieces;  // the tokens of the current input as text, where the program knows them
+  std::vector<std::string> pieces;  // the text so far, the current input included, where the program knows it
   std::vector<StageHook> hooks = environment_hooks();  // called in this order at every stage
 };
 
