@@ -1,7 +1,7 @@
 """The debuggers' commands without a debugger: views over bytes, statistics, .npy files, comparisons, the stage table.
 
 Must turn red: strides of a slice wrong, bfloat16 rounded towards zero, statistics that count -inf as the minimum, a .npy
-header that is not padded or has no comma after a single axis, a row of the stage table not read.
+header that is not padded or has no comma after a single axis, a row of the stage table not read, colours where TERM=dumb.
 """
 import array
 import math
@@ -188,8 +188,7 @@ class Stages(unittest.TestCase):
 
     def test_every_line_has_a_row(self):
         source = stage_source.StageSource()
-        rows = {row.name for row in source.rows}
-        self.assertEqual([line.stage for line in source.lines if line.stage not in rows], [])
+        self.assertEqual([line.stage for line in source.lines if source.row(line.stage) is None], [])
         self.assertEqual(source.passed_names()[0], 'input_ids')
         self.assertLess(source.passed_names().index('scores'), source.passed_names().index('attn_weights'))
 
@@ -200,6 +199,34 @@ class Stages(unittest.TestCase):
         end = stage_source.function_end(path, start)
         self.assertEqual(lines[end - 1], '}')
         self.assertIn('return scores;', lines[end - 2])
+
+
+class Colours(unittest.TestCase):
+    class Debugger:
+        def __init__(self):
+            self.printed = ''
+
+        def print(self, text):
+            self.printed += text
+
+        def colour(self):
+            return True
+
+    def test_none_in_a_dumb_terminal(self):
+        terminal = os.environ.get('TERM')
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, 'a.npy')
+                npy.write(view_of([1, 2], [('a', 2)]), path)
+                for name, coloured in (('dumb', False), ('xterm', True)):
+                    os.environ['TERM'] = name
+                    debugger = self.Debugger()
+                    glass_commands.Glass(debugger).run('heat ' + path)
+                    self.assertEqual('\x1b' in debugger.printed, coloured)
+        finally:
+            os.environ.pop('TERM')
+            if terminal is not None:
+                os.environ['TERM'] = terminal
 
 
 class OtherFiles(unittest.TestCase):

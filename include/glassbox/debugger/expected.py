@@ -54,8 +54,8 @@ class Expected:
                 raise Mistake('no reference is known: `glass expect FOLDER`, or GLASSBOX_EXPECT in the environment')
             self.open(self.folder)
         if here.at is None:
-            raise Mistake('no stage is complete on this line: `glass next`')
-        ours = view_of(here.value(), here.at.tensor)
+            raise Mistake('no stage is complete on this line' + self.where.hint(': `glass next`'))
+        ours = view_of(here.value(), here.at.stage)
         prompt = self.prompt()
         theirs = self.reference(here, prompt, ours)
         allowed = 1e-10 if ours.element.short == 'f64' else 1e-4
@@ -82,7 +82,21 @@ class Expected:
         for prompt in self.index['prompts']:
             if prompt['input_ids'] == wanted:
                 return prompt
-        raise Mistake('the reference has no prompt with these %d input_ids' % len(wanted))
+        lines = ['  %s: %s' % (prompt['name'], ids_text(prompt['input_ids'])) for prompt in self.index['prompts']]
+        raise Mistake('the reference has no prompt with the input_ids %s; it has\n%s'
+                      % (ids_text(wanted), '\n'.join(lines)))
+
+    def held(self, prompt):
+        """The stages that the reference holds for a prompt, in our names, those of the layers first."""
+        theirs = {one['stage'] for one in self.index['stages'] if one['prompt'] == prompt['name']}
+        layers = sorted({int(one[len('layer'):].split('.')[0]) for one in theirs if one.startswith('layer')})
+        inner = [name for name in NAMES if '{' in NAMES[name]
+                 and any(NAMES[name].format(layer) in theirs for layer in layers)]
+        outer = ' '.join([name for name in NAMES if NAMES[name] in theirs] + ['logits'])
+        if not inner:
+            return outer
+        of_layers = 'of layer%s %s' % ('s' if len(layers) > 1 else '', ' '.join(map(str, layers)))
+        return '%s %s\n  %s' % (' '.join(inner), of_layers, outer)
 
     def reference(self, here, prompt, ours):
         stage = here.at.stage
@@ -92,12 +106,19 @@ class Expected:
             kept = ours.shape[-2]
             return view.slice('%d:, :' % (view.shape[0] - kept))
         if stage not in NAMES:
-            raise Mistake('the reference does not hold the stage %s' % stage)
+            raise Mistake('the reference does not hold the stage %s; for %s it holds\n  %s'
+                          % (stage, prompt['name'], self.held(prompt)))
         name = NAMES[stage].format(here.layer)
         for one in self.index['stages']:
             if one['stage'] == name and one['prompt'] == prompt['name']:
                 return arranged(stage, npy.read(os.path.join(self.folder, one['file'])), ours)
-        raise Mistake('the reference holds no %s for %s' % (name, prompt['name']))
+        raise Mistake('the reference does not hold %s; for %s it holds\n  %s'
+                      % (here.words(), prompt['name'], self.held(prompt)))
+
+
+def ids_text(ids, most=12):
+    """'121 31 45 ... (128 ids)'"""
+    return ' '.join(map(str, ids[:most])) + (' ... (%d ids)' % len(ids) if len(ids) > most else '')
 
 
 def arranged(stage, view, ours):

@@ -1,5 +1,6 @@
 """The commands `glass ...`, the same in gdb and lldb. What a debugger must offer: class Debugger in
 glassbox_gdb.py and glassbox_lldb.py."""
+import difflib
 import os
 import re
 import struct
@@ -26,7 +27,9 @@ COMMANDS = {
               'N elements (or ">=N"); --hit: at the N-th time that all this is so; --if: only if EXPR, looked at on '
               'that line, is true. --head and --position choose what is printed there.'),
     'back': ('glass back', 'To the stage before this one: starts the program again and runs there, counting stages.'),
-    'show': ('glass show [T[SLICE]]', 'The numbers of a tensor: scores, scores[0, 3], scores[0, :, 2, 0:4].'),
+    'show': ('glass show [T[SLICE]]',
+             'The numbers of a tensor: scores, scores[0, 3], scores[0, :, 2, 0:4]. The top tokens of a row of the '
+             'vocabulary (logits, top_k, probabilities): `glass lens`.'),
     'heat': ('glass heat [T[SLICE]] [--plain]', 'A tensor as a picture; attention has the tokens at both axes.'),
     'stats': ('glass stats [T[SLICE]]', 'Statistics over all elements, in double, with eight digits.'),
     'find': ('glass find nan|inf|constant [T[SLICE]]',
@@ -42,7 +45,8 @@ COMMANDS = {
                'Compares the value at this stop with a reference (FOLDER holds index.json and .npy files).'),
     'lens': ('glass lens [T[SLICE]] [--top N] [--position N]',
              'What the model would say if it stopped here: the top tokens of a hidden state after the final norm '
-             'and the LM head, computed in the debugger.'),
+             'and the LM head, computed in the debugger. Of logits, and of what the sampler makes of them, the top '
+             'tokens after softmax; of probabilities as they are.'),
     'notes': ('glass notes FILE.md', 'Appends this stop to a file: stage, shapes, a corner of numbers, source line.'),
     'mute': ('glass mute', 'Disables all breakpoints; `glass unmute` enables those again.'),
     'unmute': ('glass unmute', 'Enables what `glass mute` disabled.'),
@@ -53,16 +57,30 @@ COMMANDS = {
     'help': ('glass help [COMMAND]', 'This, or more about one command.'),
 }
 
+# The name under which callers hold a stage's value, or the part of it that they go on with
+ALSO_CALLED = {'logits': 'next_token_logits'}
+
+# What --head and --position of `glass break` choose from, and the member of the configuration that tells how many
+CHOSEN_AXES = {'head': ('head', 'kv_head'), 'position': ('seq', 'query')}
+COUNTED_BY = {'head': 'num_attention_heads', 'kv_head': 'num_key_value_heads'}
+
 # Members of glassbox::ModelConfig
 CONFIG_NUMBERS = ['vocab_size', 'hidden_size', 'intermediate_size', 'num_hidden_layers', 'num_attention_heads',
                   'num_key_value_heads', 'head_dim', 'max_position_embeddings', 'rms_norm_eps', 'rope_theta',
                   'tie_word_embeddings']
 CONFIG_DOUBLES = ('rms_norm_eps', 'rope_theta')
 
-HELP = '''glassbox: see, step and check the tensors of a language model.
 
-Every value on the way from text to token has a name, its stage: `glass stages` lists them in order. The name is
-the variable, too: `p scores` prints the tensor, `p model.layers[0].self_attn.q_proj.weight` a weight.
+def short_help(name):
+    return COMMANDS[name][1].split('. ')[0].split(': ')[0].rstrip('.')
+
+
+INTRODUCTION = '''glassbox: see, step and check the tensors of a language model.
+
+Every value on the way from text to token has a name, its stage: `glass stages` lists them in order.
+`glass show scores` prints one, `glass show model.layers[0].self_attn.q_proj.weight` a weight, wherever the model
+runs. In the function that makes it the name is the variable, too: `p scores` in gdb, `v scores` in lldb. Where a
+module bears the name, the variable is NAME_output: q_proj_output, input_layernorm_output.
 
 A first session:
   glass next              start, stop at the first stage: input_ids
@@ -70,14 +88,17 @@ A first session:
   glass why               what they are and why their shape is [batch, head, query, key]
   glass heat scores[0, 0] head 0 as a picture, tokens at both axes
   glass back              to the stage before
+'''
 
-Commands (`glass help NAME` tells more):
-''' + '\n'.join('  %-10s %s' % (name, text.split('. ')[0].split(': ')[0].rstrip('.'))
-                for name, (_, text) in COMMANDS.items()) + '''
+COMMAND_LIST = '\nCommands (`glass help NAME` tells more):\n' + '\n'.join(
+    '  %-10s %s' % (name, short_help(name)) for name in COMMANDS) + '\n'
 
+NOTATION = '''
 T is a tensor, a weight or an Eigen matrix in this function or a caller; left out, it is the value of the stage
 at this stop. SLICE counts from 0: [0, 3] one head, [:, :, 2] one query of all, [0, 0, 0:4] a part.
 `step` enters only lines of glassbox and of your program; finish, next, up, down work as always.'''
+
+HELP = INTRODUCTION + COMMAND_LIST + NOTATION
 
 
 def split_words(text):
@@ -128,6 +149,22 @@ def whole(text, what):
         raise Mistake('%s: expected a whole number, got %s' % (what, text)) from None
 
 
+def closest(word, names):
+    """Those of the names that `word` may have been meant for, the likeliest first."""
+    near = difflib.get_close_matches(word, names, 3, 0.6)
+    return near or [name for name in names if word in name or name in word][:6]
+
+
+def did_you_mean(near):
+    return ' (did you mean %s?)' % ', '.join(near) if near else ''
+
+
+def unknown_command(name):
+    near = closest(name, COMMANDS)
+    return Mistake('no command is called %s%s' % (
+        name, did_you_mean(near) if near else '; there are: %s' % ', '.join(COMMANDS)))
+
+
 class Glass:
     def __init__(self, debugger):
         self.debugger = debugger
@@ -141,8 +178,14 @@ class Glass:
         if not words:
             words = ['help']
         name, words = words[0], words[1:]
+        if name in ('--help', '-h'):
+            name = 'help'
         if name not in COMMANDS:
-            raise Mistake('no command is called %s; there are: %s' % (name, ', '.join(COMMANDS)))
+            raise unknown_command(name)
+        if words and words[0] in ('--help', '-h'):
+            name, words = 'help', [name]
+        if words and COMMANDS[name][0] == 'glass ' + name:
+            raise Mistake('`glass %s` takes nothing more' % name)
         getattr(self, 'do_' + name)(words)
 
     def complete(self, text, word):
@@ -174,12 +217,14 @@ class Glass:
             return view_of(value, text)
         if re.match(r'^\w+$', text):
             value, frame = self.where.find_variable(text)
+            if value is None and text in ALSO_CALLED and self.where.find_variable(ALSO_CALLED[text])[0] is not None:
+                return self.named(ALSO_CALLED[text])
             if value is not None and not any(text == name for name, _ in frame.locals()):
                 if frame.variable('this') is None or frame.variable('this').target().field(text) is None:
                     raise Mistake('%s is not computed yet at this line' % text)
         if value is None:
             if required and re.match(r'^\w+$', text) and not text.isdigit():
-                raise Mistake('no variable is called %s here or in a caller' % text)
+                raise Mistake('no variable is called %s here or in a caller%s' % (text, self.in_sight(text)))
             try:
                 value = self.evaluate_here_or_in_a_caller(text)
             except Mistake:
@@ -194,11 +239,24 @@ class Glass:
             return None
         return view_of(value, text)
 
+    def in_sight(self, text):
+        """For a variable that is not there: the tensors with similar names, else those in this function."""
+        frames = self.debugger.frames()[self.where.selected_frame().number:]
+        tensors = [[name for name, value in frame.locals() if has_view(value.type_name())] for frame in frames]
+        near = closest(text, sum(tensors, [])) if len(text) > 2 else []
+        if near:
+            return did_you_mean(near)
+        here = next((names for names in tensors if names), [])
+        return '; in sight are %s' % ', '.join(here) if here else ''
+
     def follow(self, text):
         """What `layers[1].self_attn.q_proj.weight` names, from a variable or member of this function or of the nearest
         caller that has it; None where that leads nowhere. Members and elements of a std::vector only."""
         path = re.match(r'^(\w+)((?:\.\w+|->\w+|\[\d+\])+)$', text)
         value = self.where.find_variable(path.group(1))[0] if path else None
+        if value is None and path:  # model.layers[0] where the sampler runs
+            causal_lm = self.where.causal_lm()
+            value = causal_lm.field(path.group(1)) if causal_lm is not None else None
         for step in re.findall(r'\.\w+|->\w+|\[\d+\]', path.group(2)) if value is not None else []:
             if value.is_pointer():
                 value = value.target()
@@ -208,7 +266,7 @@ class Glass:
         return value
 
     def evaluate_here_or_in_a_caller(self, text):
-        first = self.debugger.selected_frame().number
+        first = self.where.selected_frame().number
         value = self.follow(text)
         if value is not None:
             return value
@@ -242,8 +300,8 @@ class Glass:
             return self.view(words[0])
         here = self.where.here_or_refuse()
         if here.at is None:
-            raise Mistake('no stage is complete on this line: name a tensor, or `glass next`')
-        return view_of(here.value(), here.at.tensor)
+            raise Mistake('no stage is complete on this line: name a tensor' + self.where.hint(', or `glass next`'))
+        return view_of(here.value(), here.at.stage)
 
     # ---- the way ----
     def do_stages(self, words):
@@ -253,7 +311,8 @@ class Glass:
         place = (here.at or here.coming or here.last) if here else None
         position = names.index(place.stage) if place and place.stage in names else None
         if here is None:
-            self.say('The program has not reached a stage yet; `glass next` runs to the first one.')
+            text = self.where.nowhere()
+            self.say(text[0].upper() + text[1:] + '.')
         else:
             step = self.where.step()
             pass_text = '' if step is None else ', prefill' if step == 0 else ', decode step %d' % step
@@ -282,9 +341,20 @@ class Glass:
         row = source.row(stage)
         if row:
             raise Mistake('%s passes no stage() here%s' % (stage, ': ' + row.when if row.when else ''))
-        near = [name for name in source.names if stage in name or name in stage]
-        raise Mistake('no stage is called %s%s; `glass stages` lists them'
-                      % (stage, ' (did you mean %s?)' % ', '.join(near) if near else ''))
+        names = [name for name in source.passed_names() if stage.startswith('d_') or not source.is_gradient(name)]
+        module = [name for name in names if source.row(name) and ' %s.' % stage in ' ' + source.row(name).source]
+        near = module or closest(stage, names)
+        raise Mistake('no stage is called %s%s; `glass stages` lists them' % (stage, did_you_mean(near)))
+
+    def check_layer(self, stage, lines, layer):
+        """Refuses a layer that can never come."""
+        if layer is None:
+            return
+        if stage and layer >= 0 and all(line.layer == '-1' for line in lines):
+            raise Mistake('--layer %d: %s belongs to no layer' % (layer, stage))
+        count = self.where.config_number('num_hidden_layers')
+        if count and not -1 <= layer < count:
+            raise Mistake('--layer %d: the layers are 0..%d' % (layer, count - 1))
 
     def layer_at(self, line):
         if line.layer.lstrip('-').isdigit():
@@ -292,8 +362,8 @@ class Glass:
         value = self.debugger.frames()[0].variable('layer')
         return value.integer() if value is not None else -1
 
-    def run_to(self, lines, wanted, start=None):
-        """Runs until `wanted` accepts one of the lines; tells where the program then stands."""
+    def run_to(self, lines, wanted, start=None, sought=''):
+        """Runs until `wanted` accepts one of the lines; tells where the program then stands, or what never came."""
         reached = []
 
         def decide(line):
@@ -307,7 +377,7 @@ class Glass:
         finally:
             self.debugger.remove_stops(stops)
         if not self.debugger.is_running():
-            self.say('The program has ended.')
+            self.say('The program has ended%s.' % (': it passed no %s on the way' % sought if sought else ''))
         elif reached:
             self.tell_stop()
         else:
@@ -357,17 +427,23 @@ class Glass:
             raise Mistake('a core file is a photograph: it cannot run')
         lines = self.wanted_lines(words[0] if words else None)
         layer = whole(options['layer'], '--layer') if 'layer' in options else None
-        self.run_to(lines, lambda line: layer is None or self.layer_at(line) == layer)
+        self.check_layer(words[0] if words else None, lines, layer)
+        sought = '' if not words else words[0] if layer is None else '%s of layer %d' % (words[0], layer)
+        self.run_to(lines, lambda line: layer is None or self.layer_at(line) == layer, sought=sought)
 
     def do_break(self, words):
         options, words = take_options(words, {'layer': True, 'seq': True, 'hit': True, 'if': True, 'head': True,
                                              'position': True})
+        if len(words) > 1 and 'if' in options:
+            raise Mistake('--if takes one word, so an expression with spaces must be quoted: '
+                          '--if "layer == 2 && query > 3"')
         if len(words) != 1:
             raise Mistake('which stage? %s' % COMMANDS['break'][0])
         lines = self.wanted_lines(words[0])
         condition = StageCondition(self, options)
+        condition.check(words[0], lines)
         stops = self.stops_at(lines, condition, keep=True)
-        numbers = ', '.join(map(str, self.debugger.numbers(stops)))
+        numbers = condition.numbers = ', '.join(map(str, self.debugger.numbers(stops)))
         places = ', '.join('%s:%d' % (os.path.basename(line.file), line.line) for line in self.debugger.places(stops))
         self.say('Breakpoint %s: stage %s at %s%s' % (numbers, words[0], places, condition.text()))
 
@@ -402,7 +478,10 @@ class Glass:
 
     # ---- looking ----
     def do_show(self, words):
-        view = self.view_or_here(words, 'show')
+        self.print_rows(self.view_or_here(words, 'show'))
+
+    def print_rows(self, view):
+        """A summary, and rows with the tokens they belong to."""
         self.say('%s %s' % (view.label, view.summary()))
         words_of_rows = self.where.words_for(view.axes[-2]) if len(view.axes) >= 2 else None
         lines = view.rows_text()
@@ -418,7 +497,8 @@ class Glass:
         view = self.view_or_here(words, 'heat')
         rows = self.where.words_for(view.axes[-2]) if len(view.axes) >= 2 else None
         columns = self.where.words_for(view.axes[-1]) if view.axes else None
-        self.say(heat_map(view, self.debugger.colour() and 'plain' not in options, rows, columns))
+        colour = self.debugger.colour() and os.environ.get('TERM') != 'dumb' and 'plain' not in options
+        self.say(heat_map(view, colour, rows, columns))
 
     def do_stats(self, words):
         view = self.view_or_here(words, 'stats')
@@ -449,8 +529,8 @@ class Glass:
             if places:
                 found += 1
                 more = ', ...' if len(places) > 5 else ''
-                self.say('%s %s: %s at %s%s' % (view.label, view.type_text(), kinds[words[0]],
-                                                ', '.join(places[:5]), more))
+                what = kinds[words[0]] + ' at' if words[0] == 'constant' else how_many_of(view, words[0]) + ':'
+                self.say('%s %s: %s %s%s' % (view.label, view.type_text(), what, ', '.join(places[:5]), more))
         if not found:
             self.say('no %s in %s' % (kinds[words[0]], views[0].label if len(views) == 1
                                       else '%d tensors' % len(views)))
@@ -458,7 +538,7 @@ class Glass:
     def views_in_sight(self):
         """Tensors among the variables of the selected function and its callers."""
         seen = set()
-        for frame in self.debugger.frames()[self.debugger.selected_frame().number:]:
+        for frame in self.debugger.frames()[self.where.selected_frame().number:]:
             for name, value in frame.locals():
                 try:
                     if not has_view(value.type_name()) or value.address() in seen:
@@ -492,7 +572,7 @@ class Glass:
         self.say('%s: %s, %d bytes' % (words[1], view.type_text(), written))
 
     def do_tokens(self, words):
-        pieces = self.where.pieces()
+        pieces, context, first = self.where.pieces(), self.where.context(), 0
         ids, _ = self.where.find_variable('input_ids')
         numbers = []
         if ids is not None:
@@ -502,21 +582,19 @@ class Glass:
             except Garbage:
                 pass
         if not pieces and not numbers:
-            raise Mistake('the tokens are not known here: stop inside a forward pass (`glass next`)')
-        if len(pieces) != len(numbers):
-            pieces, numbers = (pieces, []) if pieces and not numbers else ([], numbers)
+            raise Mistake('the tokens are not known here: stop inside a forward pass'
+                          + self.where.hint(' (`glass next`)'))
+        if numbers:  # the last of the text
+            first = max(0, (context or 0) - len(numbers))
+            pieces = pieces[first:] if len(pieces) == first + len(numbers) else []
         for i in range(max(len(pieces), len(numbers))):
-            self.say('  %4d  %6s  %s' % (i, numbers[i] if numbers else '', pieces[i] if pieces else ''))
+            line = '  %4d  %6s  %s' % (first + i, numbers[i] if numbers else '', pieces[i] if pieces else '')
+            self.say(line.rstrip())
 
     def do_config(self, words):
-        if words:
-            raise Mistake('`glass config` takes nothing more')
-        for frame in self.debugger.frames():
-            config = frame.variable('config')
-            if config is not None and config.type_name().endswith('glassbox::ModelConfig'):
-                break
-        else:
-            raise Mistake('no model on the stack: stop inside CausalLM::forward (`glass next`)')
+        config = self.where.config()
+        if config is None:
+            raise Mistake('no model on the stack: stop inside CausalLM::forward' + self.where.hint(' (`glass next`)'))
         numbers = {}
         for name in CONFIG_NUMBERS:
             field = config.field(name)
@@ -577,7 +655,7 @@ class Glass:
         lines = ['## %s' % here.words(), '',
                  '%s:%d `%s`' % (os.path.basename(frame.file), frame.line, self.debugger.source_line(frame)), '']
         if here.at is not None:
-            view = view_of(here.value(), here.at.tensor)
+            view = view_of(here.value(), here.at.stage)
             lines += ['`%s %s`' % (view.label, view.summary()), '', '```']
             lines += ['%s %s' % line for line in view.rows_text()] + ['```', '']
             row = self.where.source().row(here.at.stage)
@@ -601,17 +679,22 @@ class Glass:
         for one in new:
             self.debugger.enable(one, False)
         self.muted += new
-        self.say('%d breakpoints disabled; `glass unmute` enables them again' % len(new))
+        if not new:
+            raise Mistake('there are no breakpoints to disable')
+        self.say('%s disabled; `glass unmute` enables them again' % breakpoints_text(len(new)))
 
     def do_unmute(self, words):
+        if not self.muted:
+            raise Mistake('nothing to enable: `glass mute` has disabled no breakpoints')
         for one in self.muted:
             self.debugger.enable(one, True)
-        self.say('%d breakpoints enabled' % len(self.muted))
+        self.say('%s enabled' % breakpoints_text(len(self.muted)))
         self.muted = []
 
     def do_set(self, words):
         base, indices = split_slice(words[0]) if len(words) == 2 else ('', None)
         if indices is None:
+            self.refuse_plain_variable(words)
             raise Mistake('which element, and to what? %s' % COMMANDS['set'][0])
         view = self.named(base)
         element = view.slice(indices)
@@ -632,6 +715,13 @@ class Glass:
         shown = view.number_text if view.element.short == 'bool' else exact
         self.say('%s was %s, is %s' % (words[0], shown(before), shown(element.element_at([0]))))
 
+    def refuse_plain_variable(self, words):
+        name = words[0] if words else ''
+        value = self.where.find_variable(name)[0] if re.match(r'^[a-z_]\w*$', name) else None
+        if value is not None and not has_view(value.type_name()):
+            raise Mistake('%s is a %s, not a tensor: the debugger sets it: gdb `set var %s = %s`, lldb `expr %s = %s`'
+                          % ((name, value.type_name()) + (name, words[-1] if len(words) > 1 else '...') * 2))
+
     def do_limits(self, words):
         for word in words:
             name, equals, value = word.partition('=')
@@ -648,16 +738,20 @@ class Glass:
             self.say(HELP)
             return
         if words[0] not in COMMANDS:
-            raise Mistake('no command is called %s; there are: %s' % (words[0], ', '.join(COMMANDS)))
-        usage, text = COMMANDS[words[0]]
-        self.say('%s\n%s' % (usage, '\n'.join(wrapped('  ', text))))
+            raise unknown_command(words[0])
+        self.say(help_of(words[0]))
+
+
+def help_of(name):
+    usage, text = COMMANDS[name]
+    return '%s\n%s' % (usage, '\n'.join(wrapped('  ', text)))
 
 
 class StageCondition:
     """Whether `glass break` stops at a stage it has come to."""
 
     def __init__(self, glass, options):
-        self.glass, self.options, self.hits = glass, options, 0
+        self.glass, self.options, self.hits, self.numbers = glass, options, 0, ''
         self.layer = whole(options['layer'], '--layer') if 'layer' in options else None
         self.hit = whole(options['hit'], '--hit') if 'hit' in options else None
         self.chosen = [(name, whole(options[name], '--' + name)) for name in ('head', 'position') if name in options]
@@ -667,6 +761,20 @@ class StageCondition:
             if not match:
                 raise Mistake('--seq: expected a number or ">=N", got %s' % options['seq'])
             self.seq = (match.group(1) or '==', int(match.group(2)))
+
+    def check(self, stage, lines):
+        """Refuses what can never be so, as far as it is known now."""
+        self.glass.check_layer(stage, lines, self.layer)
+        row = self.glass.where.source().row(stage)
+        for option, number_of in self.chosen:
+            if row is None:
+                continue
+            axis = next((axis for axis in CHOSEN_AXES[option] if axis in row.axes.strip('[]').split(', ')), None)
+            if axis is None:
+                raise Mistake('--%s: %s %s has no axis %s' % (option, stage, row.axes, CHOSEN_AXES[option][0]))
+            count = self.glass.where.config_number(COUNTED_BY[axis]) if axis in COUNTED_BY else None
+            if count and not -count <= number_of < count:
+                raise Mistake('--%s %d is not in 0..%d of axis %s' % (option, number_of, count - 1, axis))
 
     def text(self):
         words = ['%s %s' % (name, self.options[name]) for name in ('layer', 'seq', 'hit', 'if')
@@ -692,7 +800,7 @@ class StageCondition:
 
     def view(self):
         here = self.glass.where.here()
-        return view_of(here.value(), here.at.tensor)
+        return view_of(here.value(), here.at.stage)
 
     def seq_fits(self):
         sign, wanted = self.seq
@@ -713,17 +821,37 @@ class StageCondition:
     def print_chosen(self):
         try:
             view = self.view()
-            names = {'head': ('head', 'kv_head'), 'position': ('seq', 'query')}
-            indices = []
-            for axis in view.axes:
-                number_of = [n for option, n in self.chosen if axis.name in names[option]]
-                indices.append(str(number_of[0]) if number_of else ':')
-            part = view.slice(', '.join(indices)) if set(indices) != {':'} else view
-            self.glass.say('%s %s' % (part.label, part.summary()))
-            for label, text in part.rows_text():
-                self.glass.say('  %s %s' % (label, text))
+            indices = [self.index_of(axis) for axis in view.axes]
+            self.glass.print_rows(view.slice(', '.join(indices)) if set(indices) != {':'} else view)
         except (Mistake, Garbage) as error:
-            self.glass.say('%s' % error)
+            self.glass.say('glass: breakpoint %s: %s' % (self.numbers, error))
+
+    def index_of(self, axis):
+        """What was chosen of an axis, ':' if nothing. Positions are those in the text: a decode step has the newest."""
+        for option, chosen in self.chosen:
+            if axis.name not in CHOSEN_AXES[option]:
+                continue
+            first = self.glass.where.first_position(axis) if option == 'position' and chosen >= 0 else 0
+            if not -axis.size <= chosen - first < axis.size or chosen < first and chosen >= 0:
+                held = '%d' % first if axis.size == 1 else '%d..%d' % (first, first + axis.size - 1)
+                raise Mistake('--%s %d: %s' % (option, chosen, 'this pass has position %s only' % held
+                                               if option == 'position' else 'axis %s has %s only' % (axis.name, held)))
+            return str(chosen - first)
+        return ':'
+
+
+def how_many_of(view, kind):
+    """'992 of 1000 are -inf'"""
+    statistics, _ = view.statistics(None)
+    counts = [(statistics.minus_inf, '-inf'), (statistics.plus_inf, '+inf')]
+    if kind == 'nan':
+        counts = [(statistics.nan, 'NaN')]
+    return ' and '.join('%d of %d %s %s' % (count, view.size, 'is' if count == 1 else 'are', what)
+                        for count, what in counts if count)
+
+
+def breakpoints_text(count):
+    return '%d breakpoint%s' % (count, '' if count == 1 else 's')
 
 
 def find_places(view, kind, most=6):

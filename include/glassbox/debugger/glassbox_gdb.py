@@ -258,6 +258,15 @@ def _has_code(place):
     return any(one.line == place.line for one in found or ())
 
 
+def _bytes_written():
+    """By the program, into whatever file; 0 where that cannot be told."""
+    try:
+        with open('/proc/%d/io' % gdb.selected_inferior().pid, encoding='ascii') as file:
+            return int(re.search(r'wchar: (\d+)', file.read()).group(1))
+    except OSError:
+        return 0
+
+
 class StageStop(gdb.Breakpoint):
     """A stop on a stage's own line, where its value has just been completed."""
 
@@ -360,10 +369,14 @@ class Debugger:
                 stop.delete()
 
     def resume(self):
-        if self.is_running():
-            gdb.execute('continue')
-        else:
-            gdb.execute('run')
+        self._run('continue' if self.is_running() else 'run')
+
+    def _run(self, command):
+        """In a terminal, what glassbox says of the stop begins a line of its own, whatever the program wrote."""
+        written = _bytes_written() if command == 'continue' else 0
+        gdb.execute(command)
+        if os.isatty(1) and self.is_running() and _bytes_written() != written:
+            gdb.write('\n')
 
     def restart(self):
         with_confirm = gdb.parameter('confirm')
@@ -371,7 +384,7 @@ class Debugger:
         try:
             if self.is_running():
                 gdb.execute('kill', to_string=True)
-            gdb.execute('run')
+            self._run('run')
         finally:
             gdb.execute('set confirm %s' % ('on' if with_confirm else 'off'))
 
@@ -404,18 +417,19 @@ class Debugger:
 
 
 class GlassCommand(gdb.Command):
-    __doc__ = glass_commands.HELP
+    """`glass` without a name, or `glass NAME`, which gdb knows as a command of its own: `help glass show` works."""
 
-    def __init__(self):
-        super().__init__('glass', gdb.COMMAND_DATA)
-        self.glass = glass_commands.Glass(Debugger())
+    def __init__(self, glass, name=''):
+        self.glass, self.name = glass, name
+        self.__doc__ = gdb_help(name) if name else glass_commands.INTRODUCTION + glass_commands.NOTATION
+        super().__init__(('glass ' + name).strip(), gdb.COMMAND_DATA, prefix=not name)
 
     def invoke(self, argument, from_terminal):
         self.dont_repeat()
         calls_were_allowed = gdb.parameter('may-call-functions')
         gdb.execute('set may-call-functions off')
         try:
-            self.glass.run(argument)
+            self.glass.run('%s %s' % (self.name, argument))
         except (Mistake, Garbage) as error:
             raise gdb.GdbError('glass: %s' % error) from None
         except gdb.error as error:
@@ -426,7 +440,12 @@ class GlassCommand(gdb.Command):
             gdb.execute('set may-call-functions %s' % ('on' if calls_were_allowed else 'off'))
 
     def complete(self, text, word):
-        return self.glass.complete(text, word)
+        return self.glass.complete('%s %s' % (self.name, text), word)
+
+
+def gdb_help(name):
+    """What `help glass NAME` prints; the first line stands in gdb's list of all."""
+    return '%s\n%s' % (glass_commands.short_help(name), glass_commands.help_of(name))
 
 
 def _stopped(_event):
@@ -450,7 +469,9 @@ def _install():
     for rule in step_rules.gdb_rules():
         if ' %s\n' % rule not in present:  # not twice where this file is read twice
             gdb.execute('skip -rfu "%s"' % rule, to_string=True)
-    GlassCommand()
+    glass = glass_commands.Glass(Debugger())
+    for name in ['', *glass_commands.COMMANDS]:
+        GlassCommand(glass, name)
     gdb.events.stop.connect(_stopped)
 
 

@@ -17,7 +17,9 @@ def heat_map(view, colour, row_words=None, column_words=None):
     count = 1
     for axis in leading:
         count *= axis.size
-    if len(view.axes) == 1:
+    flat = len(view.axes) == 1
+    header = '%s %s' % (view.label, view.summary())
+    if flat:
         view = view.with_axes([Axis('', 1, 0)] + view.axes)
     pictures = []
     for k in range(min(count, PICTURES)):
@@ -27,7 +29,8 @@ def heat_map(view, colour, row_words=None, column_words=None):
             k //= axis.size
         label = '%s%s' % (view.label, '[%s]' % ', '.join(map(str, index)) if leading else '')
         picture = view.with_axes(view.axes[len(leading):], view.row_address(index), label)
-        pictures.append('\n'.join(_picture(picture, colour, row_words, column_words)))
+        head = header if flat else '%s %s' % (label, picture.summary())
+        pictures.append('\n'.join([head] + list(_picture(picture, colour, row_words, column_words))))
     if count > PICTURES:
         pictures.append('%d more: name one by its indices, as in %s[%s]'
                         % (count - PICTURES, view.label, ', '.join('0' for _ in leading)))
@@ -68,7 +71,6 @@ def _picture(view, colour, row_words, column_words):
     margin = max(map(len, row_words)) if row_words else len(str(rows - 1))
     margin = max(margin, 4)
     wide = 2 if columns <= WIDTH // 2 else 1
-    yield '%s %s' % (view.label, view.summary())
     if column_words:
         yield from _column_heads(column_words, margin, wide)
     for r, line in enumerate(cells):

@@ -177,9 +177,9 @@ class Statistics:
 
 
 # ---- the array ----
-class Axis(namedtuple('Axis', 'name size stride first step', defaults=(0, 1))):
+class Axis(namedtuple('Axis', 'name size stride first step whole', defaults=(0, 1, 0))):
     """One axis; `stride` is in bytes, `name` may be empty. Of a slice `first` and `step` tell the indices in the
-    whole tensor, for its labels."""
+    whole tensor, for its labels, and `whole` the size there (0: no slice)."""
     def __str__(self):
         return '%s=%d' % (self.name, self.size) if self.name else str(self.size)
 
@@ -414,7 +414,7 @@ class ArrayView:
             start, stop, step = slice(*numbers).indices(axis.size)
             address += start * axis.stride
             axes.append(Axis(axis.name, max(0, -(-(stop - start) // step)), axis.stride * step,
-                             axis.first + start * axis.step, axis.step * step))
+                             axis.first + start * axis.step, axis.step * step, axis.whole or axis.size))
         label = '%s[%s]' % (self.label, text)
         return self.with_axes(axes or [Axis('', 1, self.element.bytes)], address, label)
 

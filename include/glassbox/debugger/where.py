@@ -2,13 +2,13 @@
 
 The innermost function that passes stages tells it: its stage lines above the current line are done, the one on
 the current line has just been completed, those below are to come. Only what the stack cannot tell (the decode
-step, the count of stages, the pieces of the input) comes from glassbox::stage_state().
+step, the count of stages, the pieces of the text) comes from glassbox::stage_state().
 """
 import os
 
 import stage_source
 from tensor_view import Garbage, Mistake
-from value_views import read_string, vector_elements
+from value_views import read_string, vector_elements, view_of
 
 STRING_BYTES = 32  # sizeof(std::string) of libstdc++
 
@@ -93,12 +93,34 @@ class Where:
         return None
 
     def here_or_refuse(self):
-        if not self.debugger.is_running():
-            raise Mistake('the program is not running: `glass next` starts it and stops at the first stage')
-        here = self.here()
+        here = self.here() if self.debugger.is_running() else None
         if here is None:
-            raise Mistake('no function on the stack passes a stage; `glass next` runs to the next one')
+            raise Mistake(self.nowhere())
         return here
+
+    def nowhere(self):
+        """Why no stage can be told, and what to do about it."""
+        if not self.passes_stages():
+            return 'this program passes no stage; try walk or generate'
+        if not self.debugger.is_running():
+            return 'the program is not running: `glass next` starts it and stops at the first stage'
+        return 'no function on the stack passes a stage' + self.hint('; `glass next` runs to the next one')
+
+    def passes_stages(self):
+        """Whether the program can come to a stage, as far as can be told: no line can be tried in a core file."""
+        return self.debugger.is_core() or self.debugger.has_stage_function() \
+            or any(self.debugger.has_code(line) for line in self.source().lines)
+
+    def hint(self, text):
+        """Advice to run on, where the program can and a stage may come."""
+        return '' if self.debugger.is_core() or not self.passes_stages() else text
+
+    def selected_frame(self):
+        if not self.debugger.is_running():
+            if self.passes_stages():
+                raise Mistake(self.nowhere())
+            raise Mistake('the program is not running: set a breakpoint, and `run`')
+        return self.debugger.selected_frame()
 
     def layer_in(self, frame, lines):
         if all(line.layer.lstrip('-').isdigit() for line in lines):
@@ -111,12 +133,59 @@ class Where:
 
     def find_variable(self, name):
         """(value, frame) of a variable in the selected frame or, if there is none, in the nearest caller."""
-        first = self.debugger.selected_frame().number
+        first = self.selected_frame().number
         for frame in self.debugger.frames()[first:]:
             value = frame.variable(name)
             if value is not None:
                 return value, frame
         return None, None
+
+    # -- the model --
+    def causal_lm(self):
+        """The CausalLM that runs, or that a generator on the stack refers to; None if there is none."""
+        for frame in self.debugger.frames():
+            for name in ('this', 'causal_lm_'):
+                value = frame.variable(name)
+                if value is not None and value.is_pointer():
+                    value = value.target()
+                if value is not None and value.type_name().startswith('glassbox::CausalLM<'):
+                    return value
+        return None
+
+    def config(self):
+        """The ModelConfig of the model on the stack; None if there is none."""
+        for frame in self.debugger.frames():
+            value = frame.variable('config')
+            if value is not None and value.type_name().endswith('glassbox::ModelConfig'):
+                return value
+        model = self.causal_lm()
+        return model.field('config') if model is not None else None
+
+    def config_number(self, name):
+        """One of its numbers; None where no model is on the stack."""
+        config = self.config()
+        return config.field(name).integer() if config is not None else None
+
+    # -- the text --
+    def context(self):
+        """How many tokens the text has at this stop, those in the cache included: attention_mask is that long. None
+        outside a forward pass."""
+        for frame in self.debugger.frames():
+            try:
+                value = frame.variable('attention_mask')
+                view = view_of(value) if value is not None else None
+            except Garbage:
+                continue
+            if view is not None and len(view.axes) == 2:
+                return view.shape[1]
+        return None
+
+    def first_position(self, axis):
+        """The position in the text of an axis's first token: the tokens of an input are the last of the text."""
+        context, whole = self.context(), axis.whole or axis.size
+        if axis.name not in ('seq', 'query') or context is None or whole > context:
+            return axis.first
+        return context - whole + axis.first
 
     # -- stage_state() --
     def step(self):
@@ -140,7 +209,7 @@ class Where:
         return read_c_string(state.read, state.field('name').integer()), state.field('layer').integer()
 
     def pieces(self):
-        """The tokens of the current input as text; [] where the program does not know them."""
+        """The tokens of the text so far, the current input included; [] where the program does not know them."""
         try:
             state = self.debugger.stage_state()
             if state is None:
@@ -151,11 +220,16 @@ class Where:
             return []
 
     def words_for(self, axis):
-        """The tokens along an axis of a tensor, where it runs over the tokens of the input."""
+        """The tokens along an axis of a tensor, where it runs over those of the input, the last ones, or of the text."""
         if axis.name not in ('seq', 'query', 'key'):
             return None
-        pieces = self.pieces()
-        return pieces if len(pieces) == axis.size else None
+        pieces, context, whole = self.pieces(), self.context(), axis.whole or axis.size
+        if not pieces or len(pieces) != (whole if context is None else context):
+            return None  # of another text, or none
+        if whole > len(pieces) or (axis.name == 'key' and whole != len(pieces)):
+            return None
+        first = len(pieces) - whole + axis.first
+        return [pieces[first + i * axis.step] for i in range(axis.size)]
 
 
 def visible(piece):
