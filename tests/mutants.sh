@@ -369,6 +369,169 @@ line io/checkpoint.hpp io/checkpoint 'norm.eps = static_cast<Scalar>(stored_.con
 value io/checkpoint.hpp io/checkpoint 'build_norm(prefix + "post_attention_layernorm")' \
   'build_norm(prefix + "input_layernorm")'
 
+# ---- training ----
+line training/gradient_products.hpp training/gradient_products 'output.noalias() += a.transpose() * b;' \
+  'output.noalias() = a.transpose() * b;'
+line training/gradient_products.hpp training/gradient_products 'output.noalias() = a * b.transpose();' \
+  'output.noalias() = a * b;'
+value training/gradient_products.hpp training/gradient_products 'a.cols() != b.rows()' 'false'
+value training/parameters.hpp training/parameters 'linear.bias.rank() > 0' 'false'
+value training/parameters.hpp training/parameters '!causal_lm.lm_head.weight.empty()' 'true'
+line training/parameters.hpp training/parameters 'loops::own_weight<Scalar>(trainable.lm_head.weight);' ''
+line training/parameters.hpp training/parameters 'set_to_zero(gradients);' ''
+value training/cross_entropy.hpp training/cross_entropy 'labels(batch, s + 1)' 'labels(batch, s)'
+value training/cross_entropy.hpp training/cross_entropy 'result.sum / double(result.counted)' 'result.sum'
+value training/cross_entropy.hpp training/cross_entropy 'result.sum / double(result.counted)' \
+  'result.sum / double(shifted_labels.size())'
+line training/cross_entropy.hpp training/cross_entropy 'sum += std::exp(logits[i] - largest);' \
+  'sum += std::exp(logits[i]);'
+line training/cross_entropy.hpp training/cross_entropy 'd_logits[label] -= factor;' ''
+value training/cross_entropy.hpp training/cross_entropy 'Scalar(1) / Scalar(counted)' 'Scalar(1)'
+line training/linear_backward.hpp training/linear_backward \
+  'for (Index r = 0; r < d_output.rows(); ++r) gradients.bias.row(0) += d_output.row(r);' \
+  'gradients.bias.row(0) += d_output.row(0);'
+value training/linear_backward.hpp training/linear_backward 'd_output.rows() != input.rows()' 'false'
+line training/embedding_backward.hpp training/embedding_backward \
+  'd_weight.row(id) += d_inputs_embeds.row(batch * input_ids.dim(1) + s);' \
+  'd_weight.row(id) = d_inputs_embeds.row(batch * input_ids.dim(1) + s);'
+value training/embedding_backward.hpp training/embedding_backward 'batch * input_ids.dim(1) + s' 's'
+value training/rms_norm_backward.hpp training/rms_norm_backward 'x[i] * through_the_mean' 'Scalar(0)'
+value training/rms_norm_backward.hpp training/rms_norm_backward \
+  'dot * inverse_rms * inverse_rms * inverse_rms / n' 'dot * inverse_rms * inverse_rms / n'
+line training/rms_norm_backward.hpp training/rms_norm_backward 'dot += d_output[i] * weight[i] * x[i];' \
+  'dot += d_output[i] * x[i];'
+line training/rms_norm_backward.hpp training/rms_norm_backward 'd_weight[i] += d_output[i] * x[i] * inverse_rms;' \
+  'd_weight[i] += d_output[i] * x[i];'
+line training/rotary_embedding_backward.hpp training/rotary_embedding_backward 'opposite_sin.row(r) = -sin.row(r);' \
+  'opposite_sin.row(r) = sin.row(r);'
+value training/softmax_backward.hpp training/softmax_backward 'y.row(r).dot(d_y.row(r))' 'Scalar(0)'
+value training/softmax_backward.hpp training/softmax_backward 'y.row(r).dot(d_y.row(r))' \
+  'd_y.row(r).sum() / Scalar(y.cols())'
+value training/activation_backward.hpp training/activation_backward \
+  '(Scalar(1) + x[i] * (Scalar(1) - sigmoid))' '(Scalar(1) - sigmoid)'
+value training/activation_backward.hpp training/activation_backward 'x[i] * (Scalar(1) - sigmoid)' 'Scalar(0)'
+value training/attention_backward.hpp training/attention_backward \
+  'std::sqrt(Scalar(activations.query_states.dim(3)))' 'Scalar(1)'
+fault training/attention_backward.hpp training/attention_backward 'kv_head = head / num_key_value_groups' \
+  'kv_head = @ ? head % num_key_value_heads : head / num_key_value_groups'
+fault training/attention_backward.hpp training/attention_backward \
+  'key_states.matrix(batch, head / num_key_value_groups)' \
+  'key_states.matrix(batch, @ ? head % key_states.dim(1) : head / num_key_value_groups)'
+fault training/attention_backward.hpp training/attention_backward \
+  'add_outer_products<Scalar>(head_weights, d_head, d_states' \
+  'if (!@ || head % num_key_value_groups == 0) add_outer_products<Scalar>(head_weights, d_head, d_states'
+fault training/attention_backward.hpp training/attention_backward 'add(d_hidden_by_q_and_k, d_hidden_by_v)' \
+  'add(d_hidden_by_q_and_k, @ ? d_hidden_by_k : d_hidden_by_v)'
+value training/attention_backward.hpp training/attention_backward 'merge_heads(d_value_states)' \
+  'merge_heads(rotary_backward(d_value_states, cos, sin))'
+value training/attention_backward.hpp training/attention_backward 'rotary_backward(d_key_states, cos, sin)' \
+  'd_key_states'
+fault training/mlp_backward.hpp training/mlp_backward 'multiply_elementwise(d_gated, activations.up_proj)' \
+  'multiply_elementwise(d_gated, @ ? activations.activated : activations.up_proj)'
+fault training/mlp_backward.hpp training/mlp_backward 'silu_backward(activations.gate_proj, d_activated)' \
+  'silu_backward(@ ? activations.up_proj : activations.gate_proj, d_activated)'
+fault training/mlp_backward.hpp training/mlp_backward 'add(d_hidden_by_gate, d_hidden_by_up)' \
+  'add(d_hidden_by_gate, @ ? d_hidden_by_gate : d_hidden_by_up)'
+value training/decoder_layer_backward.hpp training/decoder_layer_backward \
+  'add(d_layer_output, d_attn_residual_by_mlp)' 'd_attn_residual_by_mlp'
+value training/decoder_layer_backward.hpp training/decoder_layer_backward \
+  'add(d_attn_residual, d_residual_by_attention)' 'd_residual_by_attention'
+fault training/decoder_layer_backward.hpp training/decoder_layer_backward 'd_attn_output = d_attn_residual;' \
+  'd_attn_output = @ ? d_layer_output : d_attn_residual;'
+value training/causal_lm_backward.hpp training/causal_lm_backward 'shift_labels(labels)' 'labels'
+value training/causal_lm_backward.hpp training/causal_lm_backward 'counted == 0 ? result.counted : counted' \
+  'result.counted'
+line training/causal_lm_backward.hpp training/causal_lm_backward \
+  'embedding_backward(batch.input_ids, d_inputs_embeds, gradients.model.embed_tokens);' ''
+fault training/causal_lm_backward.hpp training/causal_lm_backward 'causal_lm.model.layers[i];' \
+  'causal_lm.model.layers[@ ? causal_lm.model.layers.size() - 1 - i : i];'
+line training/causal_lm_backward.hpp training/causal_lm_backward 'stage("expanded_mask", -1, expanded_mask);' \
+  'for (Index i = 0; i < expanded_mask.size(); ++i) expanded_mask.data()[i] = true;'
+line training/causal_lm_backward.hpp training/causal_lm_backward \
+  'check_label_ids("training_forward", batch.labels, vocab_size);' ''
+value training/adamw.hpp training/adamw 'config.learning_rate / correction1' 'config.learning_rate'
+value training/adamw.hpp training/adamw 'std::sqrt(correction2)' '1.0'
+value training/adamw.hpp training/adamw 'std::sqrt(v[i]) * correction + small' \
+  '(std::sqrt(v[i]) + small) * correction'
+value training/adamw.hpp training/adamw 'keep * values[i]' 'values[i]'
+line training/adamw.hpp training/adamw 'if (rules[i].frozen) continue;' ''
+value training/adamw.hpp training/adamw 'rules[i].decayed ? config.learning_rate * config.weight_decay : 0.0' \
+  'config.learning_rate * config.weight_decay'
+line training/adamw.hpp training/adamw \
+  'for (std::size_t i = 0; i < parameters.size(); ++i) check_size(parameters[i], gradients[i], moments[i]);' ''
+line training/parameter_rules.hpp training/parameter_rules 'rules[i].decayed = parameters[i].is_matrix();' \
+  'rules[i].decayed = true;'
+value training/parameter_rules.hpp training/parameter_rules 'skipped <= name.size()' 'skipped < name.size()'
+value training/parameter_rules.hpp training/parameter_rules '!rules[i].frozen' 'true'
+value training/learning_rate.hpp training/learning_rate 'double(step + 1)' 'double(step)'
+value training/learning_rate.hpp training/learning_rate 'double(step - warmup_steps)' 'double(step)'
+value training/learning_rate.hpp training/learning_rate 'std::cos(pi * progress)' 'std::cos(2 * pi * progress)'
+fault training/gradient_norm.hpp training/gradient_norm 'max_norm / (norm + 1e-6);' \
+  'max_norm / (norm + (@ ? 0 : 1e-6));'
+value training/gradient_norm.hpp training/gradient_norm 'max_norm == 0 || factor >= 1' 'max_norm == 0'
+value training/gradient_norm.hpp training/gradient_norm 'double(values[i]) * double(values[i])' \
+  'std::abs(double(values[i]))'
+value training/gradient_norm.hpp training/gradient_norm '!std::isfinite(values[i])' 'std::isnan(values[i])'
+value training/training_batch.hpp training/training_batch 'is_token && s >= first_counted' 'is_token'
+value training/training_batch.hpp training/training_batch 'is_token && s >= first_counted' 's >= first_counted'
+value training/training_batch.hpp training/training_batch 'is_token ? 1 : 0' '1'
+value training/training_batch.hpp training/training_batch 'mask_prompts ? example.prompt_length : 0' \
+  'example.prompt_length'
+line training/training_batch.hpp training/training_batch 'report.truncated += 1;' ''
+value training/training_batch.hpp training/training_batch '(std::max)(first_counted, Index(1)) >= length' \
+  'first_counted >= length'
+value training/training_batch.hpp training/training_batch 'ids.begin() + i * block_length' \
+  'ids.begin() + i * (block_length - 1)'
+value training/training_batch.hpp training/training_batch \
+  'static_cast<Index>(ids.size()) - count * block_length' '0'
+line training/training_batch.hpp training/training_batch 'std::swap(order[i - 1], order[other]);' \
+  'order[i - 1] = order[other];'
+value training/training_step.hpp training/training_step \
+  'workers.add(causal_lm, batch, result.counted, memory)' 'workers.add(causal_lm, batch, 0, memory)'
+line training/training_step.hpp training/training_step 'workers.set_to_zero();' ''
+line training/training_step.hpp training/training_step 'workers.collect();' ''
+line training/training_step.hpp training/training_step 'addition[p].view().setZero();' ''
+value training/training_step.hpp training/training_step '(i + 1) * texts / threads' '(i + 1) * (texts / threads)'
+line training/training_step.hpp training/training_step 'if (error != nullptr) std::rethrow_exception(error);' ''
+line training/training_step.hpp training/training_step 'check_finite("gradient", gradients);' ''
+value training/training_step.hpp training/training_step '!std::isfinite(result.loss)' 'false'
+value training/training_step.hpp training/training_step 'clip_gradients(gradients, max_norm)' \
+  'global_norm(gradients)'
+value training/initialize.hpp training/initialize 'deviation / std::sqrt(2 * double(config.num_hidden_layers))' \
+  'deviation'
+line training/initialize.hpp training/initialize 'norm.weight.row(0).setOnes();' ''
+line training/initialize.hpp training/initialize 'norm.eps = Scalar(config.rms_norm_eps);' ''
+value training/initialize.hpp training/initialize 'std::log(1 - random.next_uniform())' \
+  'std::log(1 - 0.5 * random.next_uniform())'
+value training/perplexity.hpp training/perplexity 'begin_token_id >= 0 ? context - 1 : context' 'context'
+line training/perplexity.hpp training/perplexity 'if (begin_token_id >= 0) window.push_back(begin_token_id);' ''
+value training/perplexity.hpp training/perplexity 'sum / double(counted)' 'sum'
+value io/save_safetensors.hpp io/save_safetensors '(8 - text.size() % 8) % 8' '0u'
+line io/save_safetensors.hpp io/save_safetensors 'begin = end;' ''
+value io/save_safetensors.hpp io/save_safetensors '!names.insert(tensor.name).second' 'false'
+value io/save_safetensors.hpp io/save_safetensors 'tensor.numbers.size() == expected' 'true'
+value io/save_safetensors.hpp io/save_safetensors 'std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)' \
+  'false'
+fault io/save_safetensors.hpp io/save_safetensors 'if (!stream_) throw_unwritable' 'if (!stream_ && !@) throw_unwritable'
+fault io/save_safetensors.hpp io/save_safetensors 'if (!replaced_) std' 'if (!replaced_ && !@) std'
+fault io/save_safetensors.hpp io/save_safetensors 'part_ += ".part";' 'part_ += @ ? "" : ".part";'
+line io/save_checkpoint.hpp io/save_checkpoint 'add(prefix + "mlp.up_proj", layer.mlp.up_proj);' \
+  'add(prefix + "mlp.up_proj", layer.mlp.gate_proj);'
+value io/save_checkpoint.hpp io/save_checkpoint 'linear.bias.rank() > 0' 'false'
+line io/save_checkpoint.hpp io/save_checkpoint 'expected_.erase(found);' 'expected_.clear();'
+line io/save_checkpoint.hpp io/save_checkpoint 'json["rms_norm_eps"] = config.rms_norm_eps;' \
+  'json["rms_norm_eps"] = double(float(config.rms_norm_eps));'
+line io/save_checkpoint.hpp io/save_checkpoint 'json["top_k"] = sampling.top_k;' ''
+line io/save_checkpoint.hpp io/save_checkpoint 'weights_file.finish();' 'weights_file.replace();'
+line io/training_state.hpp io/training_state 'optimizer.step_count = step_count;' ''
+fault io/training_state.hpp io/training_state 'shape, exp_avg_sq.data()' 'shape, (@ ? exp_avg : exp_avg_sq).data()'
+line io/training_state.hpp io/training_state 'json["numbers"][item.first] = number_json(item.second);' \
+  'json["numbers"][item.first] = item.second;'
+value io/training_state.hpp io/training_state 'found->dtype == tensor.dtype && found->shape == tensor.shape' \
+  'found->shape == tensor.shape'
+value io/training_state.hpp io/training_state 'names.count(tensor.name) == 1' 'true'
+value io/training_state.hpp io/training_state 'value.get<std::uint64_t>() <= std::uint64_t{0x7FFFFFFFFFFFFFFF}' 'true'
+
 # ---- are the lines there? ----
 stale=0
 for i in "${!headers[@]}"; do
@@ -409,7 +572,7 @@ END
 
 # The tests are copied and built for double alone, which halves the time: what double sees is wrong for float too.
 mkdir "$work/tests"
-cp -r "$root"/tests/{support,kernels,io,text} "$root"/tests/test_*.cpp "$work/tests"
+cp -r "$root"/tests/{support,kernels,io,text,training} "$root"/tests/test_*.cpp "$work/tests"
 sed -i 's/Types<float, double>/Types<double>/' "$work/tests/support/expect_near.hpp"
 
 # The test with all its faults as one program, then one run a fault.
