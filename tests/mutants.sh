@@ -368,6 +368,31 @@ line io/llama2c.hpp io/llama2c 'config.rms_norm_eps = 1e-5;' 'config.rms_norm_ep
 line io/checkpoint.hpp io/checkpoint 'norm.eps = static_cast<Scalar>(stored_.config.rms_norm_eps);' ''
 value io/checkpoint.hpp io/checkpoint 'build_norm(prefix + "post_attention_layernorm")' \
   'build_norm(prefix + "input_layernorm")'
+value io/save_safetensors.hpp io/save_safetensors '(8 - text.size() % 8) % 8' '0u'
+line io/save_safetensors.hpp io/save_safetensors 'begin = end;' ''
+value io/save_safetensors.hpp io/save_safetensors '!names.insert(tensor.name).second' 'false'
+value io/save_safetensors.hpp io/save_safetensors 'tensor.numbers.size() == expected' 'true'
+value io/save_safetensors.hpp io/save_safetensors 'std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)' \
+  'false'
+fault io/save_safetensors.hpp io/save_safetensors 'if (!stream_) throw_unwritable' 'if (!stream_ && !@) throw_unwritable'
+fault io/save_safetensors.hpp io/save_safetensors 'if (!replaced_) std' 'if (!replaced_ && !@) std'
+fault io/save_safetensors.hpp io/save_safetensors 'part_ += ".part";' 'part_ += @ ? "" : ".part";'
+line io/save_checkpoint.hpp io/save_checkpoint 'add(prefix + "mlp.up_proj", layer.mlp.up_proj);' \
+  'add(prefix + "mlp.up_proj", layer.mlp.gate_proj);'
+value io/save_checkpoint.hpp io/save_checkpoint 'linear.bias.rank() > 0' 'false'
+line io/save_checkpoint.hpp io/save_checkpoint 'expected_.erase(found);' 'expected_.clear();'
+line io/save_checkpoint.hpp io/save_checkpoint 'json["rms_norm_eps"] = config.rms_norm_eps;' \
+  'json["rms_norm_eps"] = double(float(config.rms_norm_eps));'
+line io/save_checkpoint.hpp io/save_checkpoint 'json["top_k"] = sampling.top_k;' ''
+line io/save_checkpoint.hpp io/save_checkpoint 'weights_file.finish();' 'weights_file.replace();'
+line io/training_state.hpp io/training_state 'optimizer.step_count = step_count;' ''
+fault io/training_state.hpp io/training_state 'shape, exp_avg_sq.data()' 'shape, (@ ? exp_avg : exp_avg_sq).data()'
+line io/training_state.hpp io/training_state 'json["numbers"][item.first] = number_json(item.second);' \
+  'json["numbers"][item.first] = item.second;'
+value io/training_state.hpp io/training_state 'found->dtype == tensor.dtype && found->shape == tensor.shape' \
+  'found->shape == tensor.shape'
+value io/training_state.hpp io/training_state 'names.count(tensor.name) == 1' 'true'
+value io/training_state.hpp io/training_state 'value.get<std::uint64_t>() <= std::uint64_t{0x7FFFFFFFFFFFFFFF}' 'true'
 
 # ---- training ----
 line training/gradient_products.hpp training/gradient_products 'output.noalias() += a.transpose() * b;' \
@@ -506,31 +531,6 @@ value training/initialize.hpp training/initialize 'std::log(1 - random.next_unif
 value training/perplexity.hpp training/perplexity 'begin_token_id >= 0 ? context - 1 : context' 'context'
 line training/perplexity.hpp training/perplexity 'if (begin_token_id >= 0) window.push_back(begin_token_id);' ''
 value training/perplexity.hpp training/perplexity 'sum / double(counted)' 'sum'
-value io/save_safetensors.hpp io/save_safetensors '(8 - text.size() % 8) % 8' '0u'
-line io/save_safetensors.hpp io/save_safetensors 'begin = end;' ''
-value io/save_safetensors.hpp io/save_safetensors '!names.insert(tensor.name).second' 'false'
-value io/save_safetensors.hpp io/save_safetensors 'tensor.numbers.size() == expected' 'true'
-value io/save_safetensors.hpp io/save_safetensors 'std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)' \
-  'false'
-fault io/save_safetensors.hpp io/save_safetensors 'if (!stream_) throw_unwritable' 'if (!stream_ && !@) throw_unwritable'
-fault io/save_safetensors.hpp io/save_safetensors 'if (!replaced_) std' 'if (!replaced_ && !@) std'
-fault io/save_safetensors.hpp io/save_safetensors 'part_ += ".part";' 'part_ += @ ? "" : ".part";'
-line io/save_checkpoint.hpp io/save_checkpoint 'add(prefix + "mlp.up_proj", layer.mlp.up_proj);' \
-  'add(prefix + "mlp.up_proj", layer.mlp.gate_proj);'
-value io/save_checkpoint.hpp io/save_checkpoint 'linear.bias.rank() > 0' 'false'
-line io/save_checkpoint.hpp io/save_checkpoint 'expected_.erase(found);' 'expected_.clear();'
-line io/save_checkpoint.hpp io/save_checkpoint 'json["rms_norm_eps"] = config.rms_norm_eps;' \
-  'json["rms_norm_eps"] = double(float(config.rms_norm_eps));'
-line io/save_checkpoint.hpp io/save_checkpoint 'json["top_k"] = sampling.top_k;' ''
-line io/save_checkpoint.hpp io/save_checkpoint 'weights_file.finish();' 'weights_file.replace();'
-line io/training_state.hpp io/training_state 'optimizer.step_count = step_count;' ''
-fault io/training_state.hpp io/training_state 'shape, exp_avg_sq.data()' 'shape, (@ ? exp_avg : exp_avg_sq).data()'
-line io/training_state.hpp io/training_state 'json["numbers"][item.first] = number_json(item.second);' \
-  'json["numbers"][item.first] = item.second;'
-value io/training_state.hpp io/training_state 'found->dtype == tensor.dtype && found->shape == tensor.shape' \
-  'found->shape == tensor.shape'
-value io/training_state.hpp io/training_state 'names.count(tensor.name) == 1' 'true'
-value io/training_state.hpp io/training_state 'value.get<std::uint64_t>() <= std::uint64_t{0x7FFFFFFFFFFFFFFF}' 'true'
 
 # ---- are the lines there? ----
 stale=0
