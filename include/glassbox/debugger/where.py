@@ -170,9 +170,13 @@ class Where:
     def context(self):
         """How many tokens the text has at this stop, those in the cache included: attention_mask is that long. None
         outside a forward pass."""
+        return self.length_of('attention_mask')
+
+    def length_of(self, name):
+        """How many columns a tensor [batch, seq] on the stack has; None where there is none."""
         for frame in self.debugger.frames():
             try:
-                value = frame.variable('attention_mask')
+                value = frame.variable(name)
                 view = view_of(value) if value is not None else None
             except Garbage:
                 continue
@@ -183,9 +187,13 @@ class Where:
     def first_position(self, axis):
         """The position in the text of an axis's first token: the tokens of an input are the last of the text."""
         context, whole = self.context(), axis.whole or axis.size
-        if axis.name not in ('seq', 'query') or context is None or whole > context:
+        if axis.name not in ('seq', 'query') or context is None or whole > context or self.is_broadcast(axis):
             return axis.first
         return context - whole + axis.first
+
+    def is_broadcast(self, axis):
+        """Whether an axis stands for all queries, as that of expanded_mask. (A seq of one is the last position's.)"""
+        return axis.name == 'query' and (axis.whole or axis.size) == 1 and self.length_of('input_ids') not in (None, 1)
 
     # -- stage_state() --
     def step(self):
@@ -226,7 +234,7 @@ class Where:
         pieces, context, whole = self.pieces(), self.context(), axis.whole or axis.size
         if not pieces or len(pieces) != (whole if context is None else context):
             return None  # of another text, or none
-        if whole > len(pieces) or (axis.name == 'key' and whole != len(pieces)):
+        if whole > len(pieces) or (axis.name == 'key' and whole != len(pieces)) or self.is_broadcast(axis):
             return None
         first = len(pieces) - whole + axis.first
         return [pieces[first + i * axis.step] for i in range(axis.size)]
