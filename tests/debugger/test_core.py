@@ -10,6 +10,7 @@ import re
 import struct
 import sys
 import tempfile
+import time
 import unittest
 import xml.etree.ElementTree
 
@@ -64,8 +65,9 @@ class Views(unittest.TestCase):
         self.assertEqual(view_of([math.nan], [('a', 1)]).summary(), 'f32[a=1] = nan')
         self.assertEqual(view_of([-math.inf] * 2, [('a', 2)]).summary(), 'f32[a=2] min=- max=- mean=- nan=0 inf=2')
         hundred = view_of(range(1, 101), [('row', 10), ('column', 10)], tv.F64, 'd')
-        statistics, _ = hundred.statistics(squares=True)
-        self.assertEqual((statistics.sum, statistics.sum_of_squares), (5050, 338350))
+        statistics, _ = hundred.statistics()
+        self.assertEqual(statistics.sum, 5050)
+        self.assertAlmostEqual(hundred.deviation(statistics), math.sqrt(833.25))
 
     def test_limit(self):
         view = view_of([0] * 50 + [9] * 50, [('row', 10), ('column', 10)])
@@ -112,6 +114,43 @@ class NumpyFiles(unittest.TestCase):
             with self.assertRaises(tv.Mistake):
                 npy.read(path)
 
+    def test_what_is_refused(self):
+        fine = "{'descr': %s, 'fortran_order': False, 'shape': %s, }"
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, 'a.npy')
+            for text, message in ((fine % ("[('a', '<f4')]", '(2,)'), 'elements of type [('), (fine % ("'<f4'", '12'), 'shape 12'),
+                                  (fine % ("'<f4'", "('a', 4)"), "shape ('a', 4)"), (fine % ("'<f4'", '(3.0, 4.0)'), 'shape (3.0, 4.0)'),
+                                  (fine % ("'<f4'", '(-3, -4)'), 'shape (-3, -4)'), (fine % ("'>f4'", '(2,)'), 'type >f4'),
+                                  ('-' * 30000, 'a header of 30000 bytes'), ('-' * 9000, 'the header is not'), ('(' * 9000, 'the header is not'),
+                                  (fine % ("'<f4'", '(%s,)' % ('9' * 4000)), 'expected 3999'), (fine % ("'<f4'", '(%s,)' % ('9' * 4500)), 'is not'),
+                                  (fine % ("'<f4'", '(0, %s)' % ('9' * 4000)), 'the shape (0, 99'), ('{1: 2}', 'the header is not')):
+                with open(path, 'wb') as file:
+                    file.write(b'\x93NUMPY\x01\x00' + struct.pack('<H', len(text)) + text.encode() + b'\0' * 8)
+                with self.assertRaises(tv.Mistake) as raised:
+                    npy.read(path)
+                self.assertTrue(str(raised.exception).startswith(path + ': '), str(raised.exception)[:200])
+                self.assertIn(message, str(raised.exception))
+                self.assertLess(len(str(raised.exception)), 300 + len(path))
+        if os.path.exists('/dev/zero'):
+            with self.assertRaises(tv.Mistake):
+                npy.read('/dev/zero')
+
+    def test_every_type_is_read(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, 'a.npy')
+            for descr, typecode in (('|i1', 'b'), ('<i1', 'b'), ('|u1', 'B'), ('<i2', 'h'), ('<u2', 'H'), ('<i4', 'i'), ('<u4', 'I'),
+                                    ('<i8', 'q'), ('<u8', 'Q'), ('|b1', 'B'), ('<f4', 'f'), ('<f8', 'd')):
+                with open(path, 'wb') as file:
+                    file.write(npy.header(descr, [3]) + array.array(typecode, [1, 0, 1]).tobytes())
+                view = npy.read(path)
+                self.assertEqual(compare.flat(view), [1, 0, 1])
+                npy.write(view, os.path.join(folder, 'b.npy'))
+                self.assertIn('are equal', compare.compare(view, npy.read(os.path.join(folder, 'b.npy'))))
+            nothing = tv.ArrayView(None, 0, tv.F32, [], 'nothing')
+            with self.assertRaises(tv.Mistake):
+                npy.write(nothing, path)
+            self.assertIn('no numbers to compare', compare.compare(nothing, nothing))
+
 
 class Comparisons(unittest.TestCase):
     VALUES = [0.5, -1.25, 3.0, 7.5, -2.125, 4.0, 8.0, 1.0, -6.0]
@@ -147,6 +186,108 @@ class Comparisons(unittest.TestCase):
                       self.kind(self.VALUES[:6], self.VALUES[:6], (('a', 2), ('b', 3)), (('a', 3), ('b', 2))))
         self.assertIn('are equal', self.kind(self.VALUES[:6], self.VALUES[:6], (('x', 1), ('a', 2), ('b', 3)),
                                              (('a', 2), ('b', 3))))
+
+
+class ManyNumbers(unittest.TestCase):
+    """What holds for a few numbers holds for many, of any shape; and none of it takes long."""
+    ROWS, COLUMNS = 700, 300  # several blocks of tensor_view.BLOCK
+
+    def setUp(self):
+        self.numbers = [(i * 7919) % 100003 / 64 for i in range(self.ROWS * self.COLUMNS)]
+
+    def view(self, numbers=None, sizes=None):
+        return view_of(numbers or self.numbers, sizes or [('row', self.ROWS), ('column', self.COLUMNS)])
+
+    def test_order_of_packed_numbers(self):
+        cube = self.view(self.numbers, [('a', 70), ('b', 10), ('c', 300)])
+        turned = cube.with_axes([cube.axes[2], cube.axes[0], cube.axes[1]])
+        for view in (cube, cube.slice(':, ::3, 1::7'), turned, turned.slice('5:, ::2, 3')):
+            expected = [x for _, row in view.rows() for x in row]
+            self.assertEqual(compare.flat(view), expected)
+            self.assertEqual(view.statistics()[0].sum, sum(expected))
+        last = cube.with_axes([cube.axes[2]._replace(stride=-4)], cube.address + 4 * 299)
+        self.assertEqual(compare.flat(last), self.numbers[299::-1])
+        far = cube.with_axes([tv.Axis('', 3, 4 * 60000), tv.Axis('', 1, 4)])
+        self.assertEqual(compare.flat(far), self.numbers[0:180000:60000])
+
+    def test_difference_in_the_last_element(self):
+        other = self.numbers[:-1] + [-4.0]
+        text = compare.compare(self.view(), self.view(other))
+        self.assertIn('differ: 1 of 210000 elements', text)
+        self.assertIn('first    at [699, 299]', text)
+        self.assertEqual(len(text.split('\n')), 3)  # no kind is named
+
+    def test_limit_is_told(self):
+        shifted = self.view([x + 3 for x in self.numbers])
+        tv.limits.set('diff', '20000')
+        try:
+            text = compare.compare(self.view(), shifted)
+        finally:
+            tv.limits.reset()
+        self.assertRegex(text, r'differ: (\d+) of the first \1 elements .*; the other \d+ were not looked at')
+        self.assertRegex(text, r'of the first \d+: constant shift: the second is the first \+ 3$')
+        self.assertIn('\n  constant shift', compare.compare(self.view(), shifted))
+        for limit, expected in (('100', ([], tv.BLOCK)), ('0', (['(699, 299)'], 210000))):
+            tv.limits.set('statistics', limit)
+            try:
+                found = glass_commands.find_places(self.view(self.numbers[:-1] + [math.nan]), 'nan')
+            finally:
+                tv.limits.reset()
+            self.assertEqual(found, expected)
+
+    def test_not_finite(self):
+        masked = [x if i % 3 else -math.inf for i, x in enumerate(self.numbers)]
+        nan = masked[:-1] + [math.nan]
+        self.assertIn('are equal', compare.compare(self.view(nan), self.view(nan)))
+        text = compare.compare(self.view(masked), self.view(nan))
+        self.assertIn('1 of 210000', text)
+        self.assertIn('only one of them has infinities or NaN', text)
+        infinite = [math.inf] + masked[1:]
+        self.assertIn('their infinities or NaN are not the same', compare.compare(self.view(masked), self.view(infinite)))
+        shifted = [x + 3 for x in masked]
+        self.assertIn('constant shift', compare.compare(self.view(masked), self.view(shifted)))
+        self.assertEqual(glass_commands.find_places(self.view(nan), 'nan')[0], ['(699, 299)'])
+        self.assertEqual(glass_commands.find_places(self.view(masked), 'inf', most=2)[0], ['(0, 0)', '(0, 3)'])
+
+    def test_constant_rows(self):
+        view = view_of([1, 2, 3, 3, 4, 4, 5, 6], [('row', 4), ('column', 2)])
+        self.assertEqual(glass_commands.find_places(view, 'constant')[0], ['(1, :)', '(2, :)'])
+        self.assertEqual(glass_commands.find_places(view.slice('2:, :'), 'constant')[0], ['(2, :)'])
+        self.assertEqual(glass_commands.find_places(view_of([7] * 50000, [('n', 50000)]), 'constant')[0], ['(:)'])
+        self.assertEqual(glass_commands.find_places(view_of([7] * 49999 + [8], [('n', 50000)]), 'constant')[0], [])
+        self.assertEqual(glass_commands.find_places(view_of([7] * 9, [('n', 9), ('one', 1)]), 'constant')[0], [])
+
+    def test_deviation(self):
+        for numbers, expected in (([1e9, 1e9 + 1, 1e9 + 2, 1e9 + 3], 1.25 ** 0.5), ([1e200, 2e200, 3e200], (2 / 3) ** 0.5 * 1e200),
+                                  ([1.7e308, 1.7e308, 1.7e308, -1.7e308], 3 ** 0.5 * 0.85e308), ([1, 3, math.nan], 1)):
+            view = view_of(numbers, [('n', len(numbers))], tv.F64, 'd')
+            statistics, _ = view.statistics()
+            self.assertAlmostEqual(view.deviation(statistics) / expected, 1)
+            finite = [x for x in numbers if math.isfinite(x)]
+            self.assertAlmostEqual(statistics.mean / sum(x / len(finite) for x in finite), 1)
+        self.assertEqual(tv.exact(view_of([1.7e308] * 3, [('n', 3)], tv.F64, 'd').statistics()[0].sum), '5.1e+308')
+
+    def test_heat_map_beyond_a_double(self):
+        text = heat_map.heat_map(view_of([-1.5e308, 1.7e308, 0, 1.4e308], [('a', 2), ('b', 2)], tv.F64, 'd'), False)
+        self.assertIn('|  @@|', text)
+
+    def test_seconds(self):
+        """Ten million numbers; the bounds are of a slow machine, looking at each number alone takes ten times that."""
+        raw = b'\0' * 64 + (array.array('f', self.numbers) * 48).tobytes()
+        other = b'\0' * 64 + (array.array('f', [x + 1 for x in self.numbers]) * 48).tobytes()
+
+        def view(sizes, raw=raw):
+            return tv.ArrayView.dense(lambda address, count: raw[address:address + count], 64, tv.F32, sizes, label='t')
+        count = len(raw) // 4 - 16
+        column, square = view([('row', count), ('one', 1)]), view([('row', 48 * 70), ('column', 3000)])
+        for what in (lambda: glass_commands.find_places(column, 'nan'), lambda: glass_commands.find_places(column, 'constant'),
+                     lambda: glass_commands.find_places(square, 'constant'), lambda: column.slice('::2').summary(),
+                     lambda: heat_map.heat_map(column, False), lambda: heat_map.heat_map(square, False),
+                     lambda: square.with_axes(square.axes[::-1]).slice('::2').summary(),
+                     lambda: compare.compare(square, view([('row', 48 * 70), ('column', 3000)], other))):
+            start = time.process_time()
+            what()
+            self.assertLess(time.process_time() - start, 6)
 
 
 class Texts(unittest.TestCase):

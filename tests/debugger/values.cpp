@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <new>
+#include <vector>
 
 #include "glassbox/stage.hpp"
 #include "glassbox/weight.hpp"
@@ -73,6 +74,18 @@ void tensors() {
   one_number(0) = 2.5f;
   const Tensor<float>& reference = scores;
   const Tensor<float>* pointer = &scores;
+  const std::vector<Tensor<float>> three(3, one_number);
+  Tensor<double> offset({{"n", 4}});
+  for (Index i = 0; i < 4; ++i) offset(i) = 1e9 + static_cast<double>(i);
+  Tensor<double> squares({{"n", 3}});
+  for (Index i = 0; i < 3; ++i) squares(i) = 1e200 * static_cast<double>(i + 1);
+  Tensor<double> big({{"row", 2}, {"column", 2}});
+  big(0, 0) = 1.5e308;
+  big(0, 1) = -1.5e308;
+  big(1, 0) = 1.4e308;
+  big(1, 1) = 1.7e308;
+  Tensor<std::uint64_t> unsigned_numbers({{"n", 2}});
+  unsigned_numbers(0) = ~std::uint64_t(0);
   StageRecord record;
   record.name = "scores";
   record.layer = 3;
@@ -165,6 +178,9 @@ void large() {
   Tensor<float> ten_million({{"vocab", 10000}, {"hidden", 1000}});
   ten_million(9999, 999) = 1;
   ten_million(1234, 567) = -2;
+  Tensor<float> column({{"row", 10000000}, {"one", 1}});
+  Tensor<float> other = column;
+  other(9999999, 0) = 4;
   Index stop = ten_million.rows();  // STOP large
   static_cast<void>(stop);
 }

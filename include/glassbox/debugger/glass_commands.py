@@ -13,7 +13,7 @@ import tour
 from compare import compare
 from heat_map import heat_map
 from stage_source import source_of
-from tensor_view import Garbage, Mistake, exact, limits, number, split_slice
+from tensor_view import BLOCK, Garbage, Mistake, exact, limits, number, split_slice
 from value_views import element_of, has_view, vector_element, view_of
 from where import Here, Where
 
@@ -205,6 +205,8 @@ class Glass:
         if text.endswith('.npy'):
             return npy.read(text)
         base, indices = split_slice(text)
+        if indices is not None and base.endswith('.npy'):
+            return npy.read(base).slice(indices)
         if indices is not None:
             view = self.named(base, required=False)
             if view is not None:
@@ -252,12 +254,12 @@ class Glass:
     def follow(self, text):
         """What `layers[1].self_attn.q_proj.weight` names, from a variable or member of this function or of the nearest
         caller that has it; None where that leads nowhere. Members and elements of a std::vector only."""
-        path = re.match(r'^(\w+)((?:\.\w+|->\w+|\[\d+\])+)$', text)
+        path = re.match(r'^(\w+)((?:\.\w+|->\w+|\[-?\d+\])+)$', text)
         value = self.where.find_variable(path.group(1))[0] if path else None
         if value is None and path:  # model.layers[0] where the sampler runs
             causal_lm = self.where.causal_lm()
             value = causal_lm.field(path.group(1)) if causal_lm is not None else None
-        for step in re.findall(r'\.\w+|->\w+|\[\d+\]', path.group(2)) if value is not None else []:
+        for step in re.findall(r'\.\w+|->\w+|\[-?\d+\]', path.group(2)) if value is not None else []:
             if value.is_pointer():
                 value = value.target()
             value = vector_element(value, int(step[1:-1])) if step[0] == '[' else value.field(step.lstrip('->.'))
@@ -502,20 +504,20 @@ class Glass:
 
     def do_stats(self, words):
         view = self.view_or_here(words, 'stats')
-        statistics, _ = view.statistics(None, squares=True)
+        statistics, complete = view.statistics(limits.statistics)
         self.say('%s %s' % (view.label, view.type_text()))
         self.say('  elements %d, %d bytes, %s' % (
             view.size, view.size * view.element.bytes,
             'row after row' if view.is_row_major() else 'with gaps or in another order than rows'))
+        if not complete:
+            self.say('  of %d of them, spread evenly (`glass limits statistics=0` reads all):' % statistics.count)
         if statistics.minimum is None:
             self.say('  no finite number; nan %d, +inf %d, -inf %d'
                      % (statistics.nan, statistics.plus_inf, statistics.minus_inf))
             return
-        mean = statistics.mean
-        variance = max(0.0, statistics.sum_of_squares / statistics.finite - mean * mean)
         self.say('  min %s  max %s  sum %s  mean %s  std %s' % (
-            exact(statistics.minimum), exact(statistics.maximum), exact(statistics.sum), exact(mean),
-            exact(variance ** 0.5)))
+            exact(statistics.minimum), exact(statistics.maximum), exact(statistics.sum), exact(statistics.mean),
+            exact(view.deviation(statistics, limits.statistics))))
         self.say('  nan %d, +inf %d, -inf %d' % (statistics.nan, statistics.plus_inf, statistics.minus_inf))
 
     def do_find(self, words):
@@ -523,17 +525,22 @@ class Glass:
         if not words or words[0] not in kinds or len(words) > 2:
             raise Mistake('what? %s' % COMMANDS['find'][0])
         views = [self.view(words[1])] if len(words) == 2 else list(self.views_in_sight())
-        found = 0
+        found, in_part, effort = 0, [], Effort()
         for view in views:
-            places = find_places(view, words[0])
+            places, looked = find_places(view, words[0], effort)
             if places:
                 found += 1
                 more = ', ...' if len(places) > 5 else ''
                 what = kinds[words[0]] + ' at' if words[0] == 'constant' else how_many_of(view, words[0]) + ':'
                 self.say('%s %s: %s %s%s' % (view.label, view.type_text(), what, ', '.join(places[:5]), more))
+            elif looked < view.size:
+                in_part.append('%s: %d of %d elements' % (view.label, looked, view.size))
         if not found:
             self.say('no %s in %s' % (kinds[words[0]], views[0].label if len(views) == 1
                                       else '%d tensors' % len(views)))
+        if in_part:
+            self.say('Looked at in part, from the first on: %s (`glass limits statistics=0` looks at all)'
+                     % ', '.join(in_part))
 
     def views_in_sight(self):
         """Tensors among the variables of the selected function and its callers."""
@@ -547,7 +554,7 @@ class Glass:
                     view = view_of(value, name)
                 except Garbage:
                     continue
-                if view.element.floating and 0 < view.size <= limits.statistics:
+                if view.element.floating and view.size:
                     yield view
 
     def do_diff(self, words):
@@ -558,6 +565,8 @@ class Glass:
             tolerance = float(options.get('tolerance', 1e-5))
         except ValueError:
             raise Mistake('--tolerance: expected a number, got %s' % options['tolerance']) from None
+        if not 0 <= tolerance < float('inf'):
+            raise Mistake('--tolerance: expected a finite number, 0 or more, got %s' % options['tolerance'])
         self.say(compare(self.view(words[0]), self.view(words[1]), tolerance))
 
     def do_dump(self, words):
@@ -842,39 +851,100 @@ class StageCondition:
 
 def how_many_of(view, kind):
     """'992 of 1000 are -inf'"""
-    statistics, _ = view.statistics(None)
+    statistics, complete = view.statistics(limits.statistics)
     counts = [(statistics.minus_inf, '-inf'), (statistics.plus_inf, '+inf')]
     if kind == 'nan':
         counts = [(statistics.nan, 'NaN')]
-    return ' and '.join('%d of %d %s %s' % (count, view.size, 'is' if count == 1 else 'are', what)
+    text = ' and '.join('%d of %d %s %s' % (count, statistics.count, 'is' if count == 1 else 'are', what)
                         for count, what in counts if count)
+    return text if complete else (text or 'few') + ' of those looked at'
 
 
 def breakpoints_text(count):
     return '%d breakpoint%s' % (count, '' if count == 1 else 's')
 
 
-def find_places(view, kind, most=6):
-    """The first places as '(0, 3, 2)'; of rows of equal numbers '(0, 3, :)'."""
+class Effort:
+    """How much `glass find` may do: blocks of which a glance tells that nothing is in there cost little."""
+    GLANCE, LOOK = 1, 16
+
+    def __init__(self):
+        self.left = limits.statistics * self.LOOK
+
+    def spend(self, elements, cost):
+        self.left -= elements * cost
+
+
+def find_places(view, kind, effort=None, most=6):
+    """(places, elements looked at): the first places as '(0, 3, 2)'; of rows of equal numbers '(0, 3, :)'."""
+    effort = effort or Effort()
+    if not view.size or (kind == 'constant' and view.shape[-1] < 2) or (kind != 'constant' and not view.element.floating):
+        return [], view.size
+    columns = view.shape[-1]
+    numbers = constant_rows(view, effort) if kind == 'constant' else not_finite(view, kind, effort)
     places = []
-    axes = view.axes
-    for index, row in view.loaded().rows():
-        if kind == 'constant':
-            if len(row) > 1 and row.count(row[0]) == len(row):
-                places.append(place_text(axes, index) + ', :)')
-        elif not view.element.floating:
-            return []
-        elif sum(row) - sum(row) != 0:  # something not finite in it
-            wanted = (lambda x: x != x) if kind == 'nan' else (lambda x: abs(x) == float('inf'))
-            places += [place_text(axes, index + [i]) + ')' for i, x in enumerate(row) if wanted(x)]
-        if len(places) >= most:
+    for number, hit in numbers:
+        if not hit:
+            return places, number
+        row, last = divmod(number, columns)
+        index = [str(axis.first + i * axis.step) for axis, i in zip(view.axes, view.row_index(row) + [last])]
+        places.append('(%s)' % ', '.join(index[:-1] + [':'] if kind == 'constant' else index))
+        if len(places) == most:
             break
-    return places[:most]
+    return places, view.size
 
 
-def place_text(axes, index):
-    """'(0, 3' : the indices in the whole tensor, of which the view may be a slice."""
-    return '(' + ', '.join(str(axis.first + i * axis.step) for axis, i in zip(axes, index))
+def not_finite(view, kind, effort):
+    """(number of an element, True) for each NaN or infinity, (number, False) where the effort ends."""
+    size, first = view.element.bytes, 0
+    wanted = (lambda x: x != x) if kind == 'nan' else (lambda x: abs(x) == float('inf'))
+    harmless = bytes(top for top in range(256) if (top & (0x7C if view.element.short == 'f16' else 0x7F))
+                     != (0x7C if view.element.short == 'f16' else 0x7F))
+    for block in view.blocks():
+        if effort.left <= 0:
+            yield first, False
+            return
+        raw = block.packed()
+        effort.spend(block.size, effort.GLANCE)
+        if raw[size - 1::size].translate(None, harmless):  # the upper bits of an exponent that may be all ones
+            effort.spend(block.size, effort.LOOK)
+            for i in [i for i, x in enumerate(view.element.decode(raw)) if wanted(x)]:
+                yield first + i, True
+        first += block.size
+
+
+def constant_rows(view, effort):
+    """(number of its first element, True) for each row of equal numbers, (number, False) where the effort ends."""
+    columns, size, first, left = view.shape[-1], view.element.bytes, 0, b''
+    if columns > BLOCK:
+        for row in range(view.row_count()):
+            if effort.left <= 0:
+                yield row * columns, False
+                return
+            if is_constant(view.with_axes(view.axes[-1:], view.row_address(view.row_index(row))), effort):
+                yield row * columns, True
+        return
+    for block in view.blocks():
+        if effort.left <= 0:
+            yield first, False
+            return
+        effort.spend(block.size, effort.LOOK)
+        left += block.packed()
+        rows = len(left) // size // columns
+        values, left = view.element.decode(left[:rows * columns * size]), left[rows * columns * size:]
+        for row in [row for row, (x, y) in enumerate(zip(values[::columns], values[1::columns])) if x == y]:
+            if values[row * columns:(row + 1) * columns].count(values[row * columns]) == columns:
+                yield first + row * columns, True
+        first += rows * columns
+
+
+def is_constant(row, effort):
+    number = row.element_at([0])
+    for values in row.arrays_in_order():
+        effort.spend(len(values), effort.LOOK)
+        if values.count(number) != len(values):
+            return False
+    return True
 
 
 def wrapped(prefix, text, width=100):

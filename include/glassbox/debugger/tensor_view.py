@@ -9,7 +9,6 @@ slice of a bytes object. No numpy either: a debugger's Python often has none.
 """
 import array
 import math
-import operator
 import struct
 from collections import namedtuple
 
@@ -24,12 +23,13 @@ class Mistake(Exception):
 
 # ---- what is shown, and how much of it; `glass limits` shows and sets these ----
 class Limits:
-    DEFAULTS = {'rows': 6, 'columns': 8, 'statistics': 1 << 24, 'weights': 1 << 16, 'dump': 1 << 28}
+    DEFAULTS = {'rows': 6, 'columns': 8, 'statistics': 1 << 24, 'weights': 1 << 16, 'diff': 1 << 22, 'dump': 1 << 28}
     MEANINGS = {
         'rows': 'rows of a tensor below its summary',
         'columns': 'numbers in such a row',
-        'statistics': 'elements a summary reads; of a larger tensor it reads rows spread evenly, and says so',
-        'weights': 'the same for stored weights, of which a model has many',
+        'statistics': 'elements that summaries, stats, find and heat look at; of a larger tensor a part, and they say so',
+        'diff': 'elements that `glass diff` looks at one by one, where the two are not the same bytes',
+        'weights': 'elements that the summary of a stored weight looks at: a model has many of these',
         'dump': 'bytes that `glass dump` writes at most',
     }
 
@@ -108,7 +108,7 @@ ELEMENTS = {
     'long long': I64, 'unsigned long long': U64, 'glassbox::Half': F16, 'glassbox::BFloat16': BF16,
     'Eigen::half': F16, 'Eigen::bfloat16': BF16,
 }
-BY_SHORT_NAME = {element.short: element for element in (F32, F64, F16, BF16, I32, I64, U8, BOOL)}
+UNSIGNED = {1: 'B', 2: 'H', 4: 'I', 8: 'Q'}  # typecodes that move bytes without looking at them
 
 
 def number(value):
@@ -119,42 +119,60 @@ def number(value):
 
 
 def exact(value):
-    """A number for comparing with other programs: eight digits."""
+    """A number for comparing with other programs: eight digits. A sum beyond what a double holds is a whole number."""
     if isinstance(value, int):
-        return str(value)
+        if abs(value) < 1 << 200:
+            return str(value)
+        power = len(str(abs(value))) - 1
+        return '%.8ge+%d' % (value / 10 ** power, power)
     return '%.8g' % value
 
 
 # ---- statistics ----
+def _sum(values):
+    """A whole number where the sum of doubles is more than a double holds."""
+    total = sum(values)
+    return total if math.isfinite(total) else int(sum(map((2.0 ** -128).__mul__, values))) << 128
+
+
+def _plus(a, b):
+    try:
+        total = a + b
+        if total - total == 0:
+            return total
+    except OverflowError:
+        pass
+    return int(a) + int(b)
+
+
 class Statistics:
     """Over the finite numbers, summed in double: minimum, maximum, sum; the others counted by kind."""
 
     def __init__(self):
         self.count = self.finite = self.nan = self.plus_inf = self.minus_inf = 0
         self.minimum = self.maximum = None
-        self.sum = self.sum_of_squares = 0
+        self.sum = 0
 
-    def add(self, values, squares=False):
-        """`values`: an array. min(), max() and sum() run at the speed of C; only an array that holds something
-        not finite is filtered first."""
+    def add(self, values):
+        """`values`: an array of some thousand numbers (the lists made of more would not stay in a processor's cache).
+        min(), max() and sum() run at the speed of C; only an array that holds something not finite is filtered first."""
         self.count += len(values)
         total = sum(values)
-        if not math.isfinite(total):
-            plus, minus = values.count(math.inf), values.count(-math.inf)
+        if total - total != 0:
             finite = list(filter(math.isfinite, values))
-            self.plus_inf += plus
-            self.minus_inf += minus
-            self.nan += len(values) - len(finite) - plus - minus
-            values, total = finite, sum(finite)
+            if len(finite) < len(values):
+                plus, minus = values.count(math.inf), values.count(-math.inf)
+                self.plus_inf += plus
+                self.minus_inf += minus
+                self.nan += len(values) - len(finite) - plus - minus
+            values, total = finite, _sum(finite)
         if not len(values):
             return
         self.finite += len(values)
         low, high = min(values), max(values)
         self.minimum = low if self.minimum is None else min(self.minimum, low)
         self.maximum = high if self.maximum is None else max(self.maximum, high)
-        self.sum += total
-        if squares:
-            self.sum_of_squares += sum(map(operator.mul, values, values))
+        self.sum = _plus(self.sum, total)
 
     @property
     def inf(self):
@@ -185,7 +203,9 @@ class Axis(namedtuple('Axis', 'name size stride first step whole', defaults=(0, 
 
 
 LARGEST = 1 << 46  # bytes: more than any machine has, so sizes that multiply to it were never set
-CHUNK = 1 << 20    # elements read at a time
+BLOCK = 1 << 14    # elements looked at at once: lists of them stay in a processor's cache
+SPAN = 1 << 26     # bytes of memory read at once, where elements lie far apart
+BANDS = 1024       # places in a tensor that is looked at in part
 
 
 class ArrayView:
@@ -193,6 +213,7 @@ class ArrayView:
 
     def __init__(self, read, address, element, axes, label='', limit='statistics'):
         self.read, self.address, self.element, self.label, self.limit = read, address, element, label, limit
+        self.is_copy = False  # whether `read` costs nothing
         self.axes = list(axes)
         total = 1
         for axis in self.axes:
@@ -219,8 +240,10 @@ class ArrayView:
         return [axis.size for axis in self.axes]
 
     def with_axes(self, axes, address=None, label=None):
-        return ArrayView(self.read, self.address if address is None else address, self.element, axes,
+        view = ArrayView(self.read, self.address if address is None else address, self.element, axes,
                          self.label if label is None else label, self.limit)
+        view.is_copy = self.is_copy
+        return view
 
     def shape_text(self):
         return ', '.join(str(axis) for axis in self.axes)
@@ -256,15 +279,95 @@ class ArrayView:
 
     def loaded(self):
         """The same view of a copy, read at once; for what looks at elements in another order than memory's."""
-        if not self.size:
+        if not self.size or self.is_copy:
             return self
         low, length = self.span()
         if length > 4 * self.size * self.element.bytes + 4096:
             return self
-        copy = bytes(self.read(low, length))
+        copy = memoryview(self.read(low, length)).cast('B')
+
         def read(address, count):
             return copy[address - low:address - low + count]
-        return ArrayView(read, self.address, self.element, self.axes, self.label, self.limit)
+        view = ArrayView(read, self.address, self.element, self.axes, self.label, self.limit)
+        view.is_copy = True
+        return view
+
+    # -- blocks: many elements at once, at the speed of C --
+    def merged(self):
+        """(size, stride) of the axes; one of a single element is left out, neighbours without a gap are one."""
+        axes = []
+        for axis in self.axes:
+            if axis.size == 1:
+                continue
+            if axes and axes[-1][1] == axis.size * axis.stride:
+                axes[-1] = (axes[-1][0] * axis.size, axis.stride)
+            else:
+                axes.append((axis.size, axis.stride))
+        return axes or [(1, self.element.bytes)]
+
+    def packed(self):
+        """The bytes of all elements, row after row."""
+        if not self.size:
+            return b''
+        size, axes = self.element.bytes, self.merged()
+        if len(axes) == 1 and axes[0][1] == size:
+            return bytes(self.read(self.address, self.size * size))
+        low, length = self.span()
+        if length > 64 * self.size * size or any(not stride or stride % size for _, stride in axes):
+            return self._packed_by_runs(axes)
+        source = memoryview(self.read(low, length)).cast('B').cast(UNSIGNED[size])
+        result = bytearray(self.size * size)
+        target = memoryview(result).cast(UNSIGNED[size])
+        places, step, longest = [((self.address - low) // size, 0)], self.size, max(axes)
+        for axis in axes:  # one copy for each index of all axes but the longest
+            count, stride = axis[0], axis[1] // size
+            step //= count
+            if axis == longest:
+                along, target_step, longest = stride, step, None
+                most = count
+                continue
+            places = [(s + k * stride, t + k * step) for s, t in places for k in range(count)]
+        for s, t in places:
+            end = s + (most - 1) * along + (1 if along > 0 else -1)
+            target[t:t + (most - 1) * target_step + 1:target_step] = source[s:end if end >= 0 else None:along]
+        return bytes(result)
+
+    def _packed_by_runs(self, axes):
+        """Where elements lie far apart: the bytes between are not read."""
+        run = self.element.bytes
+        if axes[-1][1] == run:
+            run *= axes.pop()[0]
+        places = [self.address]
+        for count, stride in axes:
+            places = [place + k * stride for place in places for k in range(count)]
+        return b''.join(bytes(self.read(place, run)) for place in places)
+
+    def blocks(self, most=BLOCK):
+        """Views of at most `most` elements that follow one another, row after row."""
+        if not self.size:
+            return
+        axes = self.merged()
+        strides = [abs(stride) for _, stride in axes]
+        view = self.loaded() if strides != sorted(strides, reverse=True) else self
+        yield from view.with_axes([Axis('', *axis) for axis in axes]).parts(most)
+
+    def parts(self, most):
+        if self.size <= most and (self.is_copy or self.span()[1] <= SPAN):
+            yield self
+            return
+        first, rest = self.axes[0], self.axes[1:]
+        inside = self.size // first.size
+        at_once = most // inside
+        if not self.is_copy:
+            at_once = min(at_once, SPAN // (abs(first.stride) or 1))
+        if at_once < 2 and rest:
+            for i in range(first.size):
+                yield from self.with_axes(rest, self.address + i * first.stride).parts(most)
+            return
+        at_once = max(1, at_once)
+        for i in range(0, first.size, at_once):
+            axes = [first._replace(size=min(at_once, first.size - i))] + rest
+            yield self.with_axes(axes, self.address + i * first.stride)
 
     # -- rows: the last axis is a row, all the others are counted as one --
     def row_count(self):
@@ -314,40 +417,62 @@ class ArrayView:
     def element_at(self, index):
         return self.element.decode(bytes(self.read(self.row_address(index), self.element.bytes)))[0]
 
-    def chunks(self):
-        """Arrays that hold every element once, in memory order where that is faster."""
-        if not self.size:
-            return
-        size = self.element.bytes
-        if self.is_gapless():
-            low, length = self.span()
-            for offset in range(0, length, CHUNK * size):
-                yield self.element.decode(bytes(self.read(low + offset, min(CHUNK * size, length - offset))))
-            return
-        inner = len(self.axes)  # the trailing axes that lie without gaps are read at once
-        stride = size
-        while inner > 0 and (self.axes[inner - 1].stride == stride or self.axes[inner - 1].size == 1):
-            inner -= 1
-            stride *= self.axes[inner].size
-        outer = self.with_axes(self.axes[:inner] + [Axis('', stride // size, size)])
-        for row in range(outer.row_count()):
-            yield outer.row(outer.row_index(row))
+    def arrays_in_order(self):
+        for block in self.blocks():
+            yield self.element.decode(block.packed())
 
-    def statistics(self, limit=None, squares=False):
+    def arrays(self):
+        """Arrays of numbers that hold every element once, in memory's order where that is faster."""
+        view = self.with_axes(sorted(self.axes, key=lambda axis: -abs(axis.stride)))
+        if self.is_gapless():
+            view = self.with_axes([Axis('', self.size, self.element.bytes)], self.span()[0])
+        for block in view.blocks():
+            yield self.element.decode(block.packed())
+
+    def evenly(self, limit):
+        """Parts of this view that together have about `limit` elements: rows spread evenly over all."""
+        rows, last = self.row_count(), self.axes[-1]
+        taken = min(rows, max(1, limit // last.size))
+        columns = last._replace(size=min(last.size, limit))
+        if taken <= BANDS:
+            for k in range(taken):
+                yield self.with_axes([columns], self.row_address(self.row_index(k * rows // taken)))
+            return
+        outer = self.with_axes([Axis('', *axis) for axis in self.with_axes(self.axes[:-1]).merged()] + [last])
+        for k in range(BANDS):
+            index = outer.row_index(k * rows // BANDS)
+            band = outer.axes[-2]._replace(size=min(taken // BANDS, outer.shape[-2] - index[-1]))
+            yield self.with_axes([band, columns], outer.row_address(index))
+
+    def arrays_within(self, limit):
+        if limit is None or self.size <= limit:
+            yield from self.arrays()
+            return
+        for part in self.evenly(limit):
+            for block in part.blocks():
+                yield self.element.decode(block.packed())
+
+    def statistics(self, limit=None):
         """(statistics, whether over all elements): of more than `limit` only rows spread evenly are read."""
         result = Statistics()
-        if limit is None or self.size <= limit:
-            for chunk in self.chunks():
-                result.add(chunk, squares)
-            return result, True
-        rows, columns = self.row_count(), self.shape[-1]
-        taken = min(rows, max(1, limit // columns))
-        for k in range(taken):
-            result.add(self.row(self.row_index(k * rows // taken), limit), squares)
-        return result, False
+        for values in self.arrays_within(limit):
+            result.add(values)
+        return result, result.count == self.size
+
+    def deviation(self, statistics, limit=None):
+        """The standard deviation of the finite numbers, of which `statistics` tells the mean. The squares are of
+        differences from it, scaled by dist(): neither large numbers nor a large mean lose digits."""
+        scale = 2.0 ** -64 if max(-statistics.minimum, statistics.maximum) > 1e300 else 1
+        mean, distance = statistics.mean * scale, 0.0
+        for values in self.arrays_within(limit):
+            if statistics.finite < statistics.count:
+                values = list(filter(math.isfinite, values))
+            values = tuple(values) if scale == 1 else tuple(map(scale.__mul__, values))
+            distance = math.hypot(distance, math.dist(values, (mean,) * len(values)))
+        return distance / math.sqrt(statistics.finite) / scale
 
     # -- text --
-    def summary(self):
+    def summary(self, limit=None):
         """'f32[batch=1, head=8, query=5, key=5] min=-3.1 max=2.21 mean=0.01 nan=0 inf=0'"""
         head = self.type_text()
         if not self.axes:
@@ -356,7 +481,7 @@ class ArrayView:
             return head + ' no elements'
         if self.size == 1:
             return '%s = %s' % (head, self.number_text(self.element_at([0] * len(self.axes))))
-        statistics, complete = self.statistics(getattr(limits, self.limit))
+        statistics, complete = self.statistics(limit or getattr(limits, self.limit))
         text = '%s %s' % (head, statistics.text(self.element))
         if not complete:
             text += ' (of %d of %d elements)' % (statistics.count, self.size)

@@ -149,13 +149,17 @@ def vector_elements(vector, size):
 
 
 def vector_element(vector, i):
-    """Element i of a std::vector; None where there is none, or where this is no vector."""
+    """Element i of a std::vector; None where this is no vector. Garbage where it has no such element: what a debugger
+    reads there belongs to something else."""
     if not vector.type_name().startswith(('std::vector<', 'std::__cxx1998::vector<', 'std::__1::vector<')):
         return None
     begin = vector.field('_M_impl')
     begin = begin.field('_M_start') if begin is not None else vector.field('__begin_')
     size = begin.target().byte_size()
-    return begin.index(i) if 0 <= i < len(vector_elements(vector, size)) else None
+    count = len(vector_elements(vector, size))
+    if not 0 <= i < count:
+        raise Garbage('no element [%d]: the std::vector has %d' % (i, count))
+    return begin.index(i)
 
 
 LARGEST_LIST = 1 << 20
