@@ -408,9 +408,9 @@ value training/cross_entropy.hpp training/cross_entropy 'labels(batch, s + 1)' '
 value training/cross_entropy.hpp training/cross_entropy 'result.sum / double(result.counted)' 'result.sum'
 value training/cross_entropy.hpp training/cross_entropy 'result.sum / double(result.counted)' \
   'result.sum / double(shifted_labels.size())'
-line training/cross_entropy.hpp training/cross_entropy 'sum += std::exp(logits[i] - largest);' \
+line training/cross_entropy.hpp training/cross_entropy 'sum += double(std::exp(logits[i] - largest));' \
   'sum += std::exp(logits[i]);'
-line training/cross_entropy.hpp training/cross_entropy 'd_logits[label] -= factor;' ''
+line training/cross_entropy.hpp training/cross_entropy 'd_logits[label] = Scalar(-double(factor) * others / sum);' ''
 value training/cross_entropy.hpp training/cross_entropy 'Scalar(1) / Scalar(counted)' 'Scalar(1)'
 line training/linear_backward.hpp training/linear_backward \
   'for (Index r = 0; r < d_output.rows(); ++r) gradients.bias.row(0) += d_output.row(r);' \

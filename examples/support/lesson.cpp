@@ -35,6 +35,7 @@ int run_opened(int argc, char** argv) {
   lesson.text = "Once upon a time";
   lesson.ids = lesson.tokenizer->encode_with_special_tokens(lesson.text);
   for (const glassbox::TokenId id : lesson.ids) lesson.pieces.push_back(lesson.tokenizer->piece(id));
+  glassbox::stage_state().pieces = lesson.pieces;  // debuggers write them beside the rows
   lesson.input_ids = ids_tensor(lesson.ids);
   lesson_show(lesson);
   return 0;

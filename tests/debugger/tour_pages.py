@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tour_pages.py [--check]: makes docs/tour.md and docs/zh/tour.md of the stops of `glass tour`. What a reader sees in the debugger is
+"""tour_pages.py [--check]: makes docs/tour.md and docs/loss_tour.md, and the same in docs/zh, of the stops of `glass tour`. What a reader sees in the debugger is
 computed here by tests/reference/float64_llama.py, which knows nothing of the library, for the embedded model and its default
 prompt; run_session.py plays the page in gdb and lldb and compares every number.
 
@@ -21,13 +21,14 @@ from tour_stops import LABELS
 IDS = [1, 525, 526, 293, 510]
 ALIASES = {'q_proj_output': ('q_proj', 0)}
 NOT_SHOWN = ('heat', 'why')  # pictures and explanations: no numbers to check
+SUMS_TO_ZERO = ('d_logits',)  # their mean is noise
 
 TEXTS = {
     'en': {
         'head': '''# The tour: what one must have seen
 
 `glass tour` leads through a language model in the debugger: how it lies in memory, how text becomes a batch, how the forward pass
-goes. (The fourth place, the loss, comes with training.) Here is the same as a page, for reading or for following. Every number
+goes; the fourth place, the loss, has [a page of its own](loss_tour.md), since another program computes it. Here is the same as a page, for reading or for following. Every number
 below was computed by another program, in float64 and without this library: yours must agree in all digits but perhaps the last,
 or in a long sum the last two.
 
@@ -49,7 +50,7 @@ are left out here.
     'zh': {
         'head': '''# 导览：必须亲眼看过的地方
 
-`glass tour` 在调试器里带你走过一个语言模型：它怎样放在内存里，文本怎样变成 batch，前向计算怎样进行。（第四个地方——损失——随训练一起到来。）
+`glass tour` 在调试器里带你走过一个语言模型：它怎样放在内存里，文本怎样变成 batch，前向计算怎样进行；第四个地方——损失——由另一个程序计算，[另有一页](loss_tour.md)。
 本页是同样的内容，可以读，也可以跟着做。下面的每个数都由另一个程序用 float64 算出，没有用到本库：你看到的应当逐位相同，最多末位有差别（长的求和是末两位）。
 
 ```
@@ -94,6 +95,46 @@ def read_pieces(path):
     return pieces
 
 
+LOSS_HEADS = {
+    'en': '''# The tour, fourth place: the loss
+
+What one must have seen of learning, in `14_backward`: the loss of the running text and the way back from it. The stops are those of
+`glass tour`, which goes on with them in this program. Every number below was computed by another program, in float64 and without this
+library.
+
+```
+cmake --preset debug
+cmake --build --preset debug --target 14_backward
+gdb -q build/debug/examples/14_backward
+```
+
+The text is "Once upon a time", the model the embedded one. What each gradient is for tells [training.md](training.md). `...` stands
+for lines that are left out here.
+
+```console
+(gdb) source include/glassbox/debugger/glassbox_gdb.py
+```
+''',
+    'zh': '''# 导览的第四个地方：损失
+
+关于“学习”必须亲眼看过的东西，在 `14_backward` 里：这段文本的损失，以及从损失往回走的路。各站就是 `glass tour` 的后几站，在这个程序里接着走。
+下面的每个数都由另一个程序用 float64 算出，没有用到本库。
+
+```
+cmake --preset debug
+cmake --build --preset debug --target 14_backward
+gdb -q build/debug/examples/14_backward
+```
+
+文本是 “Once upon a time”，模型是内置的那个。每个梯度的意义见 [training.md](../training.md)。`...` 表示这里省略的行。
+
+```console
+(gdb) source include/glassbox/debugger/glassbox_gdb.py
+```
+''',
+}
+
+
 class Values:
     """The stages of one run, printed as the debuggers print them."""
 
@@ -105,6 +146,7 @@ class Values:
     def get(self, name, layer):
         if name == 'expanded_mask':
             return ['batch', 'head', 'query', 'key'], [1, 1, 1, len(IDS)], [True] * len(IDS)
+        name = name.split('.')[-1] if name.startswith('result.') else name
         if name in ALIASES:
             name = ALIASES[name][0]
         key = (name, layer) if (name, layer) in self.stages else (name, -1)
@@ -138,6 +180,8 @@ class Values:
         shape = '%s[%s]' % (kind, ', '.join('%s=%d' % pair for pair in zip(axes, sizes)))
         if kind == 'bool':
             return '%s true=%d false=%d' % (shape, numbers.count(True), numbers.count(False))
+        if len(numbers) == 1:
+            return '%s = %s' % (shape, number(numbers[0]))
         finite = [x for x in numbers if math.isfinite(x)]
         text = '%s min=%s max=%s mean=%s' % (shape, number(min(finite)), number(max(finite)),
                                              '%.4g' % (math.fsum(finite) / len(finite)))
@@ -209,19 +253,22 @@ def number(value):
     return str(value) if isinstance(value, int) else '%.4g' % value
 
 
-def page(language, stops, values):
-    texts = TEXTS[language]
+def page(language, stops, values, program):
     look, ask, say = LABELS[language]
-    lines = ['<!-- Made by tests/debugger/tour_pages.py; numbers agree within 0.002 -->', texts['head'], texts['from'], '']
+    texts, name = TEXTS[language], 'loss_tour' if program else 'tour'
+    lines = ['<!-- Made by tests/debugger/tour_pages.py; numbers agree within 0.002 -->',
+             LOSS_HEADS[language] if program else texts['head'], texts['from'].replace('tour.md', name + '.md'), '']
     last = None
     for count, stop in enumerate(stops, 1):
+        if stop.program != program:
+            continue
         words = stop.chinese if language == 'zh' else stop._asdict()
         lines += ['## %d. %s' % (count, words['title']), '', '**%s:** %s' % (look, words['look']), '', '```console']
         here = (stop.stage, stop.layer)
         if here != last:
             lines.append('(gdb) glass next %s%s' % (stop.stage, ' --layer ' + stop.layer if stop.layer else ''))
             axes, sizes, numbers, kind = values.sliced(stop.stage, int(stop.layer or -1))
-            lines += ['...', '%s%s: %s' % (stop.stage, ', layer ' + stop.layer if stop.layer else '',
+            lines += ['...'] if stop.stage in SUMS_TO_ZERO else ['...', '%s%s: %s' % (stop.stage, ', layer ' + stop.layer if stop.layer else '',
                                            values.head(axes, sizes, numbers, kind))]
         last = here
         for command in stop.commands:
@@ -242,8 +289,9 @@ def main():
     if sys.argv[1:] and not check:
         sys.exit('usage: tour_pages.py [--check]')
     stops, values, wrong = read_stops(), Values(), []
-    for language, path in (('en', 'docs/tour.md'), ('zh', 'docs/zh/tour.md')):
-        text = page(language, stops, values)
+    for language, program, path in (('en', None, 'docs/tour.md'), ('zh', None, 'docs/zh/tour.md'),
+                                    ('en', '14_backward', 'docs/loss_tour.md'), ('zh', '14_backward', 'docs/zh/loss_tour.md')):
+        text = page(language, stops, values, program)
         path = os.path.join(ROOT, path)
         if not check:
             with open(path, 'w', encoding='utf-8') as file:

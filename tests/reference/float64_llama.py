@@ -135,4 +135,22 @@ def run(folder, ids):
         stages.keep('layer_output', layer, ['batch', 'seq', 'hidden'], [x])
         stages.keep('lens', layer, ['batch', 'seq', 'vocab'], [head(tensors, config, x[-1:])])
     stages.keep('logits', -1, ['batch', 'seq', 'vocab'], [head(tensors, config, x[-1:])])
+    learn(tensors, config, ids, x, stages)
     return stages
+
+
+def learn(tensors, config, ids, x, stages):
+    """The loss of predicting each next token, and its gradient down to the output of the final norm."""
+    labels, count = ids[1:] + [-100], len(ids) - 1
+    stages.keep('labels', -1, ['batch', 'seq'], [ids])
+    stages.keep('shifted_labels', -1, ['batch', 'seq'], [labels])
+    shares = [softmax(row) for row in head(tensors, config, x)]
+    losses = [0.0 if label < 0 else -math.log(row[label]) for row, label in zip(shares, labels)]
+    stages.keep('token_losses', -1, ['batch', 'seq'], [losses])
+    stages.keep('loss', -1, ['loss'], [math.fsum(losses) / count])
+    gradients = [[0.0 if label < 0 else (share - (token == label)) / count for token, share in enumerate(row)]
+                 for row, label in zip(shares, labels)]
+    stages.keep('d_logits', -1, ['batch', 'seq', 'vocab'], [gradients])
+    weight = tensors.get('lm_head.weight', tensors['model.embed_tokens.weight'])
+    columns = list(zip(*weight))
+    stages.keep('d_norm', -1, ['batch', 'seq', 'hidden'], [[[dot(row, column) for column in columns] for row in gradients]])

@@ -317,6 +317,10 @@ class Debugger:
                 'remote': 'a remote program cannot be started again from here'}.get(
                     connection.type, 'a program over "%s" cannot be started again from here' % connection.type)
 
+    def program(self):
+        """The name of the program's file."""
+        return os.path.basename(gdb.current_progspace().filename or '')
+
     def is_core(self):
         connection = getattr(gdb.selected_inferior(), 'connection', None)
         return connection is not None and connection.type == 'core'

@@ -10,14 +10,17 @@ import os
 import re
 import sys
 
-import lldb
+try:
+    import lldb
+except ImportError:  # another Python of the same version comes first in PATH
+    lldb = None
 
 _completed = False
 
 
 def _complete_lldb():
-    """Debian 12's lldb does not find its Python module and makes an empty one. The whole one is taken from where it
-    lies, and lldb told so."""
+    """Debian 12's lldb does not find its Python module and makes an empty one, or none. The whole one is taken from
+    where it lies, and lldb told so."""
     global lldb, _completed
     version = 'python%d.%d' % sys.version_info[:2]
     for folder in sorted(glob.glob('/usr/lib/llvm-*/lib/%s/dist-packages' % version), reverse=True):
@@ -29,6 +32,7 @@ def _complete_lldb():
             del sys.modules[name]
         import lldb
         import lldb.embedded_interpreter
+        import lldb.formatters.cpp.gnu_libstdcpp  # as lldb does where it finds its module: how std:: is shown
         main = sys.modules['__main__']
         main.lldb = lldb
         main.run_one_line = lldb.embedded_interpreter.run_one_line
@@ -135,7 +139,10 @@ class Value:
         return self.target().field(name)
 
     def index(self, i):
-        return Value(self.value.GetChildAtIndex(i))
+        if not self.is_pointer():
+            return Value(self.value.GetChildAtIndex(i))
+        element = self.value.GetType().GetCanonicalType().GetPointeeType()  # the children of a pointer are the members
+        return Value(self.value.CreateValueFromAddress('[%d]' % i, self.integer() + i * element.GetByteSize(), element))
 
     def integer(self):
         error = lldb.SBError()
@@ -203,6 +210,59 @@ def row_summary(value, _dictionary=None):
         return view.row_text([])
     except (Garbage, AttributeError, OverflowError) as error:
         return '<%s>' % error
+
+
+def vector_summary(value, _dictionary=None):
+    try:
+        line = unfinished_line(value.GetNonSyntheticValue())
+        if line:
+            return '<not computed yet: line %d makes it>' % line
+        return 'size=%d' % len(value_views.elements_of(Value(value)))
+    except (Garbage, AttributeError, OverflowError, RecursionError, SystemError) as error:
+        return '<%s>' % error
+
+
+def string_summary(value, _dictionary=None):
+    try:
+        raw = Value(value)
+        text = value_views.read_string(raw.read, raw.address())
+        return '"%s"' % text.replace('\\', '\\\\').replace('"', '\\"').replace('\n', '\\n')
+    except (Garbage, AttributeError, OverflowError, RecursionError, SystemError, TypeError) as error:
+        return '<%s>' % error
+
+
+class Elements:
+    """The elements of a std::vector as children; none where it is garbage."""
+
+    def __init__(self, value, _dictionary=None):
+        self.value = value
+        self.update()
+
+    def update(self):
+        self.addresses, self.type = (), None
+        try:
+            raw = Value(self.value)
+            if unfinished_line(self.value.GetNonSyntheticValue()) is None:
+                self.addresses = value_views.elements_of(raw)
+                self.type = value_views.vector_begin(raw).value.GetType().GetPointeeType()
+        except (Garbage, AttributeError, OverflowError, RecursionError, SystemError):
+            self.addresses = ()
+        return False
+
+    def has_children(self):
+        return len(self.addresses) > 0
+
+    def num_children(self):
+        return len(self.addresses)
+
+    def get_child_index(self, name):
+        digits = name.strip('[]')
+        return int(digits) if digits.isdigit() else -1
+
+    def get_child_at_index(self, i):
+        if not 0 <= i < len(self.addresses):
+            return None
+        return self.value.CreateValueFromAddress('[%d]' % i, self.addresses[i], self.type)
 
 
 class Rows:
@@ -376,6 +436,10 @@ class Debugger:
         except OSError:
             return os.path.exists('/proc/self/stat')  # no such process on this Linux; other systems do not tell
 
+    def program(self):
+        """The name of the program's file."""
+        return self.target().GetExecutable().GetFilename() or ''
+
     def is_core(self):
         return self.process().IsValid() and 'core' in (self.process().GetPluginName() or '')
 
@@ -409,10 +473,9 @@ class Debugger:
     # -- running. In synchronous mode Continue() returns when the program has stopped. --
     def has_code(self, place):
         """Whether the program holds the line."""
-        stop = self.target().BreakpointCreateByLocation(os.path.basename(place.file), place.line)
-        found = any(location.GetAddress().GetLineEntry().GetLine() == place.line for location in stop)
-        self.target().BreakpointDelete(stop.GetID())
-        return found
+        file = lldb.SBFileSpec(os.path.basename(place.file), False)  # no breakpoint: a core file takes none
+        units = (unit for module in self.target().module_iter() for unit in module.compile_unit_iter())
+        return any(unit.FindLineEntryIndex(0, place.line, file, True) != lldb.LLDB_INVALID_INDEX32 for unit in units)
 
     def set_stops(self, places, wanted, keep):
         """A stop at each of the lines that the program holds."""
@@ -554,6 +617,29 @@ class GlassCommand:
         return glass_commands.HELP
 
 
+class PrintCommand:
+    """`p` as newer versions of lldb have it: a variable or a member by its path, as `v` shows it, anything else as an
+    expression. lldb 14 puts every member behind a std::vector at a wrong place in an expression, and says nothing."""
+
+    def __init__(self, debugger, _dictionary):
+        self.debugger = debugger
+
+    def __call__(self, debugger, argument, context, result):
+        run = debugger.GetCommandInterpreter().HandleCommand
+        printed = lldb.SBCommandReturnObject()
+        if re.fullmatch(r'[*&]*[A-Za-z_]\w*((\.|->)[A-Za-z_]\w*|\[\d+\])*', argument.strip()):
+            run('frame variable -- %s' % argument, context, printed)
+        if not printed.Succeeded() or not printed.GetOutput():
+            printed.Clear()
+            run('expression -- %s' % argument, context, printed)
+        result.PutCString((printed.GetOutput() or '').rstrip('\n'))
+        if not printed.Succeeded():
+            result.SetError((printed.GetError() or '').replace('error: ', '', 1).rstrip('\n'))
+
+    def get_short_help(self):
+        return 'Prints a variable (as `v` does) or the value of an expression.'
+
+
 class StageStop:
     """GLASSBOX_BREAK stops inside stage(): the function that passes the stage is the one to look at."""
 
@@ -572,11 +658,25 @@ class StageStop:
         return True
 
 
+def _obey_a_pipe(debugger):
+    """Where lldb's commands come through a pipe, each waits for the one before it: lldb would read on while the program
+    runs, and hand it the commands as its input. (Not under an IDE, whose server is another program.)"""
+    try:
+        lldb_alone = re.fullmatch(r'lldb(-\d+)?', os.path.basename(os.readlink('/proc/self/exe')))
+    except OSError:
+        return
+    if lldb_alone and not os.isatty(0):
+        debugger.SetAsync(False)
+        debugger.HandleCommand('settings set target.input-path /dev/null')
+
+
 def __lldb_init_module(debugger, _dictionary):
     if not hasattr(lldb, 'SBDebugger'):
-        print('glassbox: this lldb does not find its Python module; start it as PATH=/usr/bin:$PATH '
-              'PYTHONPATH=/usr/lib/llvm-14/lib/python3.11/dist-packages lldb PROGRAM (14: the version of lldb, '
-              '3.11: of its Python)')
+        version = '%d.%d' % sys.version_info[:2]
+        print('glassbox: this lldb does not find its Python module, and without it glassbox cannot be loaded. Start it as '
+              'PATH=/usr/bin:$PATH PYTHONPATH=$(echo /usr/lib/llvm-*/lib/python%s/dist-packages) lldb PROGRAM, or set '
+              'PYTHONPATH to what `lldb -P` prints. Its Python, %s, has its library in %s.'
+              % (version, version, sys.prefix))
         return
     if _completed:
         _dictionary['lldb'] = lldb
@@ -588,7 +688,12 @@ def __lldb_init_module(debugger, _dictionary):
     scalar = r'^(const )?(glassbox::(Half|BFloat16)|Eigen::(half|bfloat16))$'
     rows = r'^(const )?(float|double|bool|(unsigned )?(long|int|short)|glassbox::Half|glassbox::BFloat16' \
            r'|Eigen::half|Eigen::bfloat16) ?\[[0-9]+\]$'
-    for command in ('type summary add -e -p -x "%s" -F %s.summary' % (shown, module),
+    vector = r'^(const )?std::(__debug::|__cxx1998::)?vector<([^b]|b[^o]).+>( &)?$'
+    string = r'^(const )?(std::(__cxx11::)?(basic_string<char, .+>|string))( &)?$'
+    for command in ('type summary add -e -x "%s" -F %s.vector_summary' % (vector, module),
+                    'type synthetic add -x "%s" -l %s.Elements' % (vector, module),
+                    'type summary add -x "%s" -F %s.string_summary' % (string, module),
+                    'type summary add -e -p -x "%s" -F %s.summary' % (shown, module),
                     'type synthetic add -p -x "%s" -l %s.Rows' % (shown, module),
                     'type summary add -p -x "%s" -F %s.summary' % (lazy, module),
                     'type summary add -p -x "%s" -F %s.summary' % (scalar, module),
@@ -601,5 +706,11 @@ def __lldb_init_module(debugger, _dictionary):
     for rule in step_rules.lldb_rules():
         debugger.HandleCommand(rule)
     debugger.HandleCommand('command script add -c %s.GlassCommand glass' % module)
+    version = re.search(r'version (\d+)', debugger.GetVersionString() or '')
+    if version and int(version.group(1)) < 16:
+        for name in ('p', 'print'):
+            debugger.GetCommandInterpreter().HandleCommand('command unalias %s' % name, lldb.SBCommandReturnObject())
+            debugger.HandleCommand('command script add -c %s.PrintCommand %s' % (module, name))
+    _obey_a_pipe(debugger)
     debugger.GetCommandInterpreter().HandleCommand('target stop-hook add -P %s.StageStop' % module,
                                                    lldb.SBCommandReturnObject())  # without its message

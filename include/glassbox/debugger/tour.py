@@ -5,17 +5,21 @@ from collections import namedtuple
 from tensor_view import Garbage, Mistake
 from tour_stops import LABELS, STOPS
 
-Stop = namedtuple('Stop', 'title stage layer look commands question answer chinese')
+Stop = namedtuple('Stop', 'title stage layer program look commands question answer chinese')
 
 # The tour's own words
 WORDS = {
-    'en': {'head': '--- %d of %d: %s ---', 'item': '  %d  %s (%s)', 'colon': ': ',
-           'end': 'That was the last stop; `glass tour 1` begins again.',
+    'en': {'head': '--- %d of %d: %s ---', 'item': '  %2d  %s (%s%s)', 'colon': ': ',
+           'end': 'That was the last stop of this program; `glass tour %d` begins again.',
+           'elsewhere': 'stop %d is in another program: build/debug/examples/%s',
+           'in': ', in %s',
            'again': 'The program is past this stop: it is started again.',
            'step': 'This is decode step %d, not the prefill: it has one token.',
            'language': 'The tour speaks English; `glass tour` goes on.'},
-    'zh': {'head': '--- 第 %d 站，共 %d 站：%s ---', 'item': '  %d  %s（%s）', 'colon': '：',
-           'end': '这是最后一站；`glass tour 1` 从头再来。',
+    'zh': {'head': '--- 第 %d 站，共 %d 站：%s ---', 'item': '  %2d  %s（%s%s）', 'colon': '：',
+           'end': '这是本程序的最后一站；`glass tour %d` 从头再来。',
+           'elsewhere': '第 %d 站在另一个程序里：build/debug/examples/%s',
+           'in': '，在 %s 里',
            'again': '程序已经过了这一站：重新启动它。',
            'step': '这是第 %d 个解码步，不是预填充：只有一个词元。',
            'language': '导览改用中文；`glass tour` 继续，`glass tour en` 换回英文。'},
@@ -33,7 +37,7 @@ def read_stops(text=STOPS):
                 words['do'].append(rest)
             else:
                 words[name] = rest
-        stops.append(Stop(words['title'], words['stage'], words.get('layer'), words['look'], words['do'],
+        stops.append(Stop(words['title'], words['stage'], words.get('layer'), words.get('program'), words['look'], words['do'],
                           words['question'], words['answer'],
                           {name: words[name + '_zh'] for name in ('title', 'look', 'question', 'answer')}))
     return stops
@@ -43,7 +47,7 @@ class Tour:
     def __init__(self, glass):
         self.glass = glass
         self.stops = read_stops()
-        self.next = 0
+        self.next = None
         self.language = 'en'
 
     def run(self, words):
@@ -55,17 +59,23 @@ class Tour:
                 return
         if words == ['list']:
             for number, stop in enumerate(self.stops, 1):
-                self.glass.say(self.word('item') % (number, self.text(stop, 'title'), stop.stage))
+                where = self.word('in') % stop.program if stop.program else ''
+                self.glass.say(self.word('item') % (number, self.text(stop, 'title'), stop.stage, where))
             return
         if len(words) > 1 or (words and not re.fullmatch('[0-9]{1,9}', words[0])):
             raise Mistake('`glass tour` goes on, `glass tour 3` to stop 3, `glass tour list` shows all, `glass tour zh` '
                           'speaks Chinese')
-        number = int(words[0]) - 1 if words else self.next
+        here = self.numbers_here()
+        number = int(words[0]) - 1 if words else here[0] if self.next is None else self.next
         if words and not 0 <= number < len(self.stops):
             raise Mistake('the tour has stops 1 to %d' % len(self.stops))
-        if number >= len(self.stops):
-            self.next = 0
-            self.glass.say(self.word('end'))
+        if words and number not in here:
+            raise Mistake(self.word('elsewhere') % (number + 1, self.stops[number].program or 'generate'))
+        if number not in here:
+            self.next = None
+            self.glass.say(self.word('end') % (here[0] + 1))
+            if number < len(self.stops):
+                self.glass.say(self.word('elsewhere') % (number + 1, self.stops[number].program))
             return
         stop = self.stops[number]
         self.glass.say(self.word('head') % (number + 1, len(self.stops), self.text(stop, 'title')))
@@ -73,6 +83,12 @@ class Tour:
             self.go_to(stop)
         self.next = number + 1
         self.tell(stop)
+
+    def numbers_here(self):
+        """The stops of the program that is loaded: its own where it has some, else those of any that generates."""
+        program = self.glass.debugger.program()
+        own = [number for number, stop in enumerate(self.stops) if stop.program == program]
+        return own or [number for number, stop in enumerate(self.stops) if stop.program is None]
 
     def is_there(self, stop):
         here = self.glass.where.here() if self.glass.debugger.is_running() else None

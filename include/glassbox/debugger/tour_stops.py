@@ -1,7 +1,8 @@
 """The stops of `glass tour`: what one must have seen in a language model, one after the other. docs/tour.md and docs/zh/tour.md
 are made from this text (tests/debugger/tour_pages.py).
 
-Blocks are separated by empty lines. `stage` and `layer` say where to run; `do` lines are commands that the tour types.
+Blocks are separated by empty lines. `stage` and `layer` say where to run, `program` in which example (any that generates, if none
+is said); `do` lines are commands that the tour types.
 """
 
 # What stands before the texts of a stop
@@ -113,4 +114,57 @@ question: Why are the logits of the last position enough to choose the next toke
 question_zh: 为什么只要最后一个位置的 logits 就能选出下一个词元？
 answer: Position i has seen the tokens up to i and predicts token i + 1; only the last position predicts what is not there yet.
 answer_zh: 位置 i 看到了 i 为止的词元，预测第 i + 1 个；只有最后一个位置预测还不存在的那个。
+
+title: The answer is the text itself
+title_zh: 答案就是文本本身
+program: 14_backward
+stage: shifted_labels
+look: Training asks at every position for the next token. The labels are the text; moved one to the left, each stands where it is to be predicted. -100 does not count: nothing follows the last position.
+look_zh: 训练在每个位置都问下一个词元。标签就是文本本身；左移一位后，每个标签正好站在该预测它的位置上。-100 不计入损失：最后一个位置后面没有词元。
+do: show labels
+do: show shifted_labels
+question: Why are labels shifted, and where does it happen?
+question_zh: 标签为什么要移位？在哪里移？
+answer: The logits of position s are about token s + 1. It happens once, in the loss; shifted twice or not at all, the model learns to skip or to repeat.
+answer_zh: 位置 s 的 logits 说的是第 s + 1 个词元。移位只在损失里做一次；移两次模型学会跳词，不移则学会重复。
+
+title: The loss
+title_zh: 损失
+program: 14_backward
+stage: loss
+look: token_losses is -log of the probability that each position gave to its label: 0 would be certainty. The loss is their mean over the positions that count, here four of five.
+look_zh: token_losses 是每个位置给标签的概率取 -log：0 表示完全确定。损失是计入的位置上的平均，这里五个位置里有四个。
+do: show result.token_losses
+do: show loss
+do: why loss
+question: Over what is the mean of the loss taken, and what would go wrong otherwise?
+question_zh: 损失对什么取平均？不这样会怎样？
+answer: Over the labels that are not -100. Over all positions it would be smaller the more padding or masked prompt a batch has, and the step with it.
+answer_zh: 对不是 -100 的标签。若对所有位置取平均，填充或被屏蔽的提示词越多损失就越小，步长也跟着变小。
+
+title: The first gradient
+title_zh: 第一个梯度
+program: 14_backward
+stage: d_logits
+look: softmax minus one at the label, divided by the four positions that count. At position 0 the label is 525, "_Once": its logit is to grow, so its gradient is negative; all others are to shrink.
+look_zh: softmax 在标签处减一，再除以计入的四个位置。位置 0 的标签是 525，“_Once”：它的 logit 应该变大，所以梯度为负；其余都应变小。
+do: show d_logits[0, 0, 524:528]
+do: why d_logits
+question: What is the gradient of softmax and cross entropy together?
+question_zh: softmax 加交叉熵合起来的梯度是什么？
+answer: (softmax(logits) - one_hot(label)) / counted. Each row sums to zero, and no logarithm or division is left that could overflow.
+answer_zh: (softmax(logits) - one_hot(label)) / 计入的位置数。每行之和为零，也不再有会溢出的对数或除法。
+
+title: Back through a matrix
+title_zh: 穿过一个矩阵往回走
+program: 14_backward
+stage: d_norm
+look: The LM head was norm . weight^T, so its input's gradient is d_logits . weight: 1000 numbers a position become 128 again. The same line gave the weight's gradient, d_logits^T . norm.
+look_zh: LM head 是 norm . weight^T，所以输入的梯度是 d_logits . weight：每个位置的 1000 个数又变回 128 个。同一行也给出了权重的梯度 d_logits^T . norm。
+do: show d_norm[0, 0, 0:4]
+do: why d_norm
+question: Backward of y = x W^T: which two products, and of which shapes?
+question_zh: y = x W^T 的反向：哪两个乘积？形状各是什么？
+answer: d_x = d_y W, [rows, out] . [out, in]; d_W = d_y^T x, [out, rows] . [rows, in], summed over all positions. Hence backward costs twice the forward.
+answer_zh: d_x = d_y W，即 [rows, out] . [out, in]；d_W = d_y^T x，即 [out, rows] . [rows, in]，对所有位置求和。所以反向的计算量是前向的两倍。
 """

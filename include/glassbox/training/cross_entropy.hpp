@@ -15,27 +15,29 @@ inline constexpr TokenId ignore_index = -100;  // torch.nn.CrossEntropyLoss igno
 namespace loops {
 
 // -log softmax(logits)[label] = log sum_j exp(logits_j - largest) + (largest - logits[label])
-// The difference first: the sum of the logarithm and a large `largest` would round the logarithm off.
+// The sum is a double: where the label is nearly certain it is 1 and a little, and the loss is that little.
 template <std::floating_point Scalar>
 Scalar negative_log_likelihood(ConstRowView<Scalar> logits, TokenId label) {
   const Scalar largest = logits.maxCoeff();
-  Scalar sum = 0;
-  for (Index i = 0; i < logits.size(); ++i) sum += std::exp(logits[i] - largest);
-  return std::log(sum) + (largest - logits[label]);
+  double sum = 0;
+  for (Index i = 0; i < logits.size(); ++i) sum += double(std::exp(logits[i] - largest));
+  return Scalar(std::log(sum) + double(largest - logits[label]));
 }
 
-// d_logits = (softmax(logits) - one_hot(label)) * factor
+// d_logits = (softmax(logits) - one_hot(label)) * factor. At the label, softmax - 1 is minus the sum of all
+// others, which keeps its digits where the label is nearly certain.
 template <std::floating_point Scalar>
 void cross_entropy_row_backward(ConstRowView<Scalar> logits, TokenId label, Scalar factor,
                                 RowView<Scalar> d_logits) {
   const Scalar largest = logits.maxCoeff();
-  Scalar sum = 0;
+  double others = 0;
   for (Index i = 0; i < logits.size(); ++i) {
     d_logits[i] = std::exp(logits[i] - largest);
-    sum += d_logits[i];
+    if (i != label) others += double(d_logits[i]);
   }
-  d_logits *= factor / sum;
-  d_logits[label] -= factor;
+  const double sum = others + double(d_logits[label]);
+  d_logits *= Scalar(double(factor) / sum);
+  d_logits[label] = Scalar(-double(factor) * others / sum);
 }
 
 inline void move_left(const Tensor<TokenId>& labels, Tensor<TokenId>& shifted_labels) {
