@@ -123,7 +123,16 @@ TYPED_TEST(CrossEntropyTest, SmallLossOfLargeLogits) {
   EXPECT_NEAR(cross_entropy(logits, labels).loss, std::log1p(std::exp(-10.0)), 1e-7);
 }
 
-// Two texts whose logits are equal and whose labels are not, so that a text's labels cannot serve the other.
+// A label that is nearly certain: loss and gradient are exp(-20) = 2e-9, of which float's 1 - p keeps
+// nothing.
+TYPED_TEST(CrossEntropyTest, ANearlyCertainLabelKeepsItsDigits) {
+  const Tensor<TypeParam> logits = make_tensor<TypeParam>({{"batch", 1}, {"seq", 1}, {"vocab", 2}}, {20, 0});
+  const Tensor<TokenId> labels = make_tensor<TokenId>({{"batch", 1}, {"seq", 1}}, {0});
+  const double rest = std::exp(-20.0);
+  EXPECT_NEAR(cross_entropy(logits, labels).loss, rest, 1e-6 * rest);
+  EXPECT_TRUE(near_values(cross_entropy_backward(logits, labels, 1), {-rest, rest}, 1e-6 * rest));
+}
+
 TEST(CrossEntropyBackward, EqualsCentralDifferences) {
   Tensor<double> logits = random_tensor<double>({{"batch", 2}, {"seq", 3}, {"vocab", 5}}, 3, 2);
   const Tensor<TokenId> labels = make_tensor<TokenId>({{"batch", 2}, {"seq", 3}}, {4, -100, 1, 0, 2, -100});
