@@ -96,6 +96,14 @@ TEST(BatchOf, Errors) {
         batch_of({{{1, 2}, 0}, {{}, 0}}, 0, 8, true, report);
       },
       "batch_of: text 1 has no token"));
+  EXPECT_TRUE(throws<UsageError>(
+      [&] {
+        batch_of({{{1, 2, 3}, 0}, {{1, 2}, 0}}, -1, 8, true, report);
+      },
+      "batch_of: text 1 is shorter than the longest, 3 ids, but pad_token_id is -1: expected an id to fill "
+      "it up "
+      "with"));
+  EXPECT_EQ(batch_of({{{1, 2}, 0}, {{3, 4}, 0}}, -1, 8, true, report).input_ids(1, 1), 4);  // none is needed
 }
 
 TEST(ShuffledOrder, IsAPermutationAndTheSeeds) {

@@ -1,7 +1,6 @@
 // Which parameters learn, and which are decayed: by their names, and as a table to read.
 #pragma once
 
-#include <cstdio>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +44,11 @@ std::vector<ParameterRule> parameter_rules(const std::vector<Parameter<Scalar>>&
   return rules;
 }
 
+// A text with spaces after it, so that it is at least `width` long.
+inline std::string padded(const std::string& text, std::size_t width) {
+  return text.size() < width ? text + std::string(width - text.size(), ' ') : text;
+}
+
 // A line per parameter (name, shape, what happens to it) and a sum.
 template <std::floating_point Scalar>
 std::string parameter_table(const std::vector<Parameter<Scalar>>& parameters,
@@ -57,9 +61,7 @@ std::string parameter_table(const std::vector<Parameter<Scalar>>& parameters,
     const char* what = rules[i].frozen    ? "frozen"
                        : rules[i].decayed ? "learns, decayed"
                                           : "learns, not decayed";
-    char line[256];
-    std::snprintf(line, sizeof line, "%-48s %-40s %s\n", parameter.name.c_str(), shape.c_str(), what);
-    text += line;
+    text += padded(parameter.name, 48) + " " + padded(shape, 40) + " " + what + "\n";
     all += parameter.size;
     if (!rules[i].frozen) learning += parameter.size;
   }

@@ -65,7 +65,8 @@ struct BatchReport {
 //   attention_mask[b, s] = 1 for a token, 0 for padding
 //   labels[b, s] = input_ids[b, s], but ignore_index on padding and, if mask_prompts, on the prompt
 // Texts longer than max_length lose their end; the report says how many did.
-// Throws UsageError without a text, or with an empty one.
+// Throws UsageError without a text, with an empty one, or where padding is needed and pad_token_id is none
+// (-1).
 inline TrainingBatch batch_of(const std::vector<TrainingExample>& examples, TokenId pad_token_id,
                               Index max_length, bool mask_prompts, BatchReport& report) {
   if (max_length < 2)
@@ -80,6 +81,14 @@ inline TrainingBatch batch_of(const std::vector<TrainingExample>& examples, Toke
       report.cut_ids += length - max_length;
     }
     longest = (std::max)(longest, (std::min)(length, max_length));
+  }
+  if (pad_token_id < 0) {
+    for (std::size_t b = 0; b < examples.size(); ++b) {
+      if (static_cast<Index>(examples[b].ids.size()) >= longest) continue;
+      throw_error<UsageError>("batch_of: text " + std::to_string(b) + " is shorter than the longest, " +
+                              std::to_string(longest) + " ids, but pad_token_id is " +
+                              std::to_string(pad_token_id) + ": expected an id to fill it up with");
+    }
   }
   TrainingBatch batch;
   batch.input_ids = Tensor<TokenId>({{"batch", static_cast<Index>(examples.size())}, {"seq", longest}});

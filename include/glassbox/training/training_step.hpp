@@ -96,16 +96,21 @@ class GradientWorkers {
     const Index threads = static_cast<Index>(parts.size());
     std::vector<std::exception_ptr> errors(parts.size());
     std::vector<std::thread> running;
-    for (Index i = 0; i < threads; ++i) {
-      running.emplace_back([&, i] {
-        const std::size_t part = static_cast<std::size_t>(i);
-        try {
-          const TrainingBatch own = part_of_batch(batch, i * texts / threads, (i + 1) * texts / threads);
-          parts[part] = loss_and_gradients(causal_lm, own, gradients_[part], mean_over, memory);
-        } catch (...) {
-          errors[part] = std::current_exception();
-        }
-      });
+    try {
+      for (Index i = 0; i < threads; ++i) {
+        running.emplace_back([&, i] {
+          const std::size_t part = static_cast<std::size_t>(i);
+          try {
+            const TrainingBatch own = part_of_batch(batch, i * texts / threads, (i + 1) * texts / threads);
+            parts[part] = loss_and_gradients(causal_lm, own, gradients_[part], mean_over, memory);
+          } catch (...) {
+            errors[part] = std::current_exception();
+          }
+        });
+      }
+    } catch (...) {  // the system gives no more threads
+      for (std::thread& thread : running) thread.join();
+      throw;
     }
     for (std::thread& thread : running) thread.join();
     for (const std::exception_ptr& error : errors) {
