@@ -9,6 +9,7 @@ import glob
 import os
 import re
 import sys
+import textwrap
 
 try:
     import lldb
@@ -28,9 +29,14 @@ def _complete_lldb():
         if not os.path.exists(os.path.join(folder, 'lldb', '__init__.py')) or not _is_loaded('liblldb-%s.so' % number):
             continue
         sys.path.insert(0, folder)
+        sys.path.append('/usr/lib/python3/dist-packages')  # another Python's library does not look there for `six`
         for name in [name for name in sys.modules if name.split('.')[0] == 'lldb']:
             del sys.modules[name]
-        import lldb
+        try:
+            import lldb
+        except ImportError:
+            lldb = None
+            return
         import lldb.embedded_interpreter
         import lldb.formatters.cpp.gnu_libstdcpp  # as lldb does where it finds its module: how std:: is shown
         main = sys.modules['__main__']
@@ -611,10 +617,20 @@ class GlassCommand:
             self.glass.debugger.result = None
 
     def get_short_help(self):
-        return 'glassbox: see, step and check the tensors of a language model; `glass help` teaches'
+        return 'See, step and check the tensors of a language model.'
 
     def get_long_help(self):
-        return glass_commands.HELP
+        return wrapped_help(glass_commands.HELP, self.glass.debugger.debugger.GetTerminalWidth())
+
+
+def wrapped_help(text, width):
+    """Lines that lldb need not wrap: it knows nothing of paragraphs and columns."""
+    lines = []
+    for paragraph in re.sub(r'(?<=\S)\n(?=\S)', ' ', text).split('\n'):
+        column = re.match(r' *(?:\S+(?: \S+)* {2,})?', paragraph).end()  # where the second column begins
+        lines += textwrap.wrap(paragraph, max(width, 60) - 2, subsequent_indent=' ' * column, break_long_words=False,
+                               break_on_hyphens=False) or ['']
+    return '\n'.join(lines)
 
 
 class PrintCommand:

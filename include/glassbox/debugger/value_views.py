@@ -144,8 +144,23 @@ def vector_elements(vector, size):
     """Addresses of the elements of a std::vector, `size` bytes each."""
     begin, end = _vector_ends(vector)
     if begin > end or (end - begin) % size or end - begin > LARGEST_LIST * size:
-        raise Garbage('not a std::vector')
+        raise Garbage('not a std::vector: it begins at 0x%x and ends at 0x%x (not constructed yet?)' % (begin, end))
     return range(begin, end, size)
+
+
+def vector_begin(vector):
+    """The pointer to the first element of a std::vector."""
+    inside = vector.field('_M_impl')
+    return inside.field('_M_start') if inside is not None else vector.field('__begin_')
+
+
+def elements_of(vector):
+    """Addresses of the elements of a std::vector. Raises Garbage where they cannot be that."""
+    found = vector_elements(vector, vector_begin(vector).target().byte_size() or 1)
+    if found:
+        vector.read(found[0], 1)
+        vector.read(found[-1], 1)
+    return found
 
 
 def vector_element(vector, i):
@@ -153,8 +168,7 @@ def vector_element(vector, i):
     reads there belongs to something else."""
     if not vector.type_name().startswith(('std::vector<', 'std::__cxx1998::vector<', 'std::__1::vector<')):
         return None
-    begin = vector.field('_M_impl')
-    begin = begin.field('_M_start') if begin is not None else vector.field('__begin_')
+    begin = vector_begin(vector)
     size = begin.target().byte_size()
     count = len(vector_elements(vector, size))
     if not 0 <= i < count:
