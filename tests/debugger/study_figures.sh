@@ -18,7 +18,15 @@ names=("embedded model (4 layers x 128, 1 M)" "6 layers x 288, 15 M" "8 layers x
 compile() { # COMPILER BUILD
   local flags=()
   case $2 in
-    study) flags=("${study[@]}" "$([[ $1 == g++ ]] && echo -fno-var-tracking || echo -fstandalone-debug)" -fno-omit-frame-pointer) ;;
+    study)
+      flags=("${study[@]}" -fno-omit-frame-pointer)
+      if [[ $1 == g++ ]]; then
+        flags+=(-fno-var-tracking -fno-shrink-wrap -fno-ipa-sra)
+        if [[ $(uname -m) == x86_64 ]]; then flags+=(-fcf-protection=branch); fi
+      else
+        flags+=(-fstandalone-debug)
+      fi
+      ;;
     plain) flags=(-g -O0) ;;
     release) flags=(-O3 -march=native) ;;
   esac

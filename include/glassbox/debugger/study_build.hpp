@@ -2,10 +2,12 @@
 // -O0, while the arithmetic below runs optimised. Force-include this header before all others:
 //
 //   g++ -std=c++20 -g -O3 -march=native -I include -isystem /usr/include/eigen3
-//       -fno-var-tracking -include glassbox/debugger/study_build.hpp main.cpp
+//       -fno-var-tracking -fno-omit-frame-pointer -fno-shrink-wrap -fno-ipa-sra -fcf-protection=branch
+//       -include glassbox/debugger/study_build.hpp main.cpp
 //
-// clang++ takes -fno-omit-frame-pointer -fstandalone-debug instead of -fno-var-tracking. (Without the first
-// flag of either, gdb may stop in a function before its arguments are there.) CMake's preset `debug` gives
+// clang++ takes -fno-omit-frame-pointer -fstandalone-debug instead of the second line. (Without the first flag
+// of either, gdb may stop in a function before its arguments are there; without the other four of g++, `step` in
+// lldb may enter the standard library, or lose its way in Eigen. The last one is for x86 alone.) CMake's preset `debug` gives
 // these flags to our own tests and examples. The header is optional: without it, -O0 -g shows the same lines
 // and locals and is some ten times slower.
 //
