@@ -7,14 +7,15 @@ import struct
 import unicodedata
 
 import expected
+import expressions
 import lens
 import npy
 import tour
 from compare import compare
 from heat_map import heat_map
 from stage_source import source_of
-from tensor_view import BLOCK, Garbage, Mistake, exact, limits, number, split_slice
-from value_views import element_of, has_view, vector_element, view_of
+from tensor_view import BLOCK, Garbage, Mistake, exact, integer, limits, number, parsed, split_slice
+from value_views import behind, element_of, has_view, vector_element, view_of
 from where import Here, Where
 
 COMMANDS = {
@@ -144,7 +145,7 @@ def take_options(words, known):
 
 def whole(text, what):
     try:
-        return int(text)
+        return integer(text)
     except ValueError:
         raise Mistake('%s: expected a whole number, got %s' % (what, text)) from None
 
@@ -186,6 +187,8 @@ class Glass:
             name, words = 'help', [name]
         if words and COMMANDS[name][0] == 'glass ' + name:
             raise Mistake('`glass %s` takes nothing more' % name)
+        if len(words) > 1 and name in ('why', 'expect', 'help'):
+            raise Mistake('%s is too much: %s' % (words[1], COMMANDS[name][0]))
         getattr(self, 'do_' + name)(words)
 
     def complete(self, text, word):
@@ -219,11 +222,12 @@ class Glass:
             return view_of(value, text)
         if re.match(r'^\w+$', text):
             value, frame = self.where.find_variable(text)
+            if value is None:
+                value, frame = self.debugger.global_variable(text), None
             if value is None and text in ALSO_CALLED and self.where.find_variable(ALSO_CALLED[text])[0] is not None:
                 return self.named(ALSO_CALLED[text])
-            if value is not None and not any(text == name for name, _ in frame.locals()):
-                if frame.variable('this') is None or frame.variable('this').target().field(text) is None:
-                    raise Mistake('%s is not computed yet at this line' % text)
+            if value is not None and frame is not None and frame.is_unfinished(text):
+                raise Mistake('%s is not computed yet at this line' % text)
         if value is None:
             if required and re.match(r'^\w+$', text) and not text.isdigit():
                 raise Mistake('no variable is called %s here or in a caller%s' % (text, self.in_sight(text)))
@@ -233,6 +237,8 @@ class Glass:
                 if required:
                     raise
                 return None
+        if value.is_pointer() and not value.integer():
+            raise Mistake('%s is a null pointer' % text)
         if value.is_pointer() and has_view(value.target().type_name()):
             value = value.target()
         if not has_view(value.type_name()) and not value.type_name().startswith(('glassbox::StageRecord', 'Eigen::')):
@@ -254,33 +260,47 @@ class Glass:
     def follow(self, text):
         """What `layers[1].self_attn.q_proj.weight` names, from a variable or member of this function or of the nearest
         caller that has it; None where that leads nowhere. Members and elements of a std::vector only."""
-        path = re.match(r'^(\w+)((?:\.\w+|->\w+|\[-?\d+\])+)$', text)
+        path = re.match(r'^\*?([A-Za-z_]\w*)((?:\.\w+|->\w+|\[-?\d+\])*)$', text)
         value = self.where.find_variable(path.group(1))[0] if path else None
         if value is None and path:  # model.layers[0] where the sampler runs
             causal_lm = self.where.causal_lm()
             value = causal_lm.field(path.group(1)) if causal_lm is not None else None
         for step in re.findall(r'\.\w+|->\w+|\[-?\d+\]', path.group(2)) if value is not None else []:
-            if value.is_pointer():
-                value = value.target()
+            if step[0] != '[' or value.is_pointer():
+                value = (behind(value) if step[0] == '-' or value.is_pointer() else None) or value
             value = vector_element(value, int(step[1:-1])) if step[0] == '[' else value.field(step.lstrip('->.'))
             if value is None:
                 return None
-        return value
+        return behind(value) if value is not None and text.startswith('*') else value
 
     def evaluate_here_or_in_a_caller(self, text):
         first = self.where.selected_frame().number
         value = self.follow(text)
         if value is not None:
             return value
+        expressions.check(text)
+        for frame in self.debugger.frames()[first:]:
+            try:
+                return self.debugger.evaluate(text, frame)
+            except Mistake:
+                continue
+        raise Mistake(self.why_no_value(text))
+
+    def why_no_value(self, text):
+        """In words of our own: those of the debuggers differ, and lldb's do not help."""
+        unknown = [name for name in expressions.names_in(text)
+                   if self.where.find_variable(name)[0] is None and self.debugger.global_variable(name) is None]
+        if unknown:
+            return 'no variable is called %s here or in a caller' % unknown[0]
+        return '%s has no value here' % text
+
+    def is_true(self, text):
+        """Whether an expression is true at this stop; Mistake where that cannot be told."""
+        expressions.check(text)
         try:
-            return self.debugger.evaluate(text)
-        except Mistake as here:
-            for frame in self.debugger.frames()[first + 1:]:
-                try:
-                    return self.debugger.evaluate(text, frame)
-                except Mistake:
-                    continue
-            raise here
+            return self.debugger.evaluate(text).integer() != 0
+        except (Mistake, Garbage):
+            raise Mistake(self.why_no_value(text)) from None
 
     def stage_value(self, name):
         """The value of a stage that a function on the stack has passed, where the variable bears another name:
@@ -354,6 +374,8 @@ class Glass:
             return
         if stage and layer >= 0 and all(line.layer == '-1' for line in lines):
             raise Mistake('--layer %d: %s belongs to no layer' % (layer, stage))
+        if layer < -1:
+            raise Mistake('--layer %d: layers are counted from 0' % layer)
         count = self.where.config_number('num_hidden_layers')
         if count and not -1 <= layer < count:
             raise Mistake('--layer %d: the layers are 0..%d' % (layer, count - 1))
@@ -441,6 +463,8 @@ class Glass:
                           '--if "layer == 2 && query > 3"')
         if len(words) != 1:
             raise Mistake('which stage? %s' % COMMANDS['break'][0])
+        if self.debugger.is_core():
+            raise Mistake('a core file is a photograph: it cannot run')
         lines = self.wanted_lines(words[0])
         condition = StageCondition(self, options)
         condition.check(words[0], lines)
@@ -454,6 +478,8 @@ class Glass:
         if refusal:
             raise Mistake('cannot go back: %s' % refusal)
         self.where.here_or_refuse()
+        if not self.debugger.passed_last():
+            raise Mistake('cannot go back: another thread has passed a stage since, and they are counted together')
         count = self.where.count()
         if count == 0:
             raise Mistake('this is the first stage: there is none before it')
@@ -583,11 +609,12 @@ class Glass:
     def do_tokens(self, words):
         pieces, context, first = self.where.pieces(), self.where.context(), 0
         ids, _ = self.where.find_variable('input_ids')
-        numbers = []
+        numbers, others = [], []
         if ids is not None:
             try:
                 view = view_of(ids)
-                numbers = list(view.row([0] * (len(view.axes) - 1))) if view.size else []
+                rows = [list(row) for _, row in view.rows()] if view.size else [[]]
+                numbers, others = rows[0], rows[1:]
             except Garbage:
                 pass
         if not pieces and not numbers:
@@ -596,9 +623,13 @@ class Glass:
         if numbers:  # the last of the text
             first = max(0, (context or 0) - len(numbers))
             pieces = pieces[first:] if len(pieces) == first + len(numbers) else []
-        for i in range(max(len(pieces), len(numbers))):
-            line = '  %4d  %6s  %s' % (first + i, numbers[i] if numbers else '', pieces[i] if pieces else '')
-            self.say(line.rstrip())
+        for number_of, row in enumerate([numbers] + others):
+            if others:  # the pieces are those of one text, and which one cannot be told
+                self.say('batch %d' % number_of)
+                pieces = []
+            for i in range(max(len(pieces), len(row))):
+                line = '  %4d  %6s  %s' % (first + i, row[i] if row else '', pieces[i] if pieces else '')
+                self.say(line.rstrip())
 
     def do_config(self, words):
         config = self.where.config()
@@ -712,13 +743,7 @@ class Glass:
                           % (words[0], element.size, len(view.axes)))
         if self.debugger.is_core():
             raise Mistake('a core file is a photograph: it cannot be changed')
-        try:
-            value = float(words[1]) if view.element.floating else int({'true': 1, 'false': 0}.get(words[1], words[1]))
-            data = view.element.encode(value)
-        except ValueError:
-            raise Mistake('%s is no %s' % (words[1], view.element.short)) from None
-        except (OverflowError, struct.error):
-            raise Mistake('%s does not fit %s' % (words[1], view.element.short)) from None
+        _, data = parsed(words[1], view.element)
         before = element.element_at([0])
         self.debugger.write(element.address, data)
         shown = view.number_text if view.element.short == 'bool' else exact
@@ -763,6 +788,10 @@ class StageCondition:
         self.glass, self.options, self.hits, self.numbers = glass, options, 0, ''
         self.layer = whole(options['layer'], '--layer') if 'layer' in options else None
         self.hit = whole(options['hit'], '--hit') if 'hit' in options else None
+        if self.hit is not None and self.hit < 1:
+            raise Mistake('--hit %d: the first time is 1' % self.hit)
+        if 'if' in options:
+            expressions.check(options['if'])
         self.chosen = [(name, whole(options[name], '--' + name)) for name in ('head', 'position') if name in options]
         self.seq = None
         if 'seq' in options:
@@ -822,7 +851,7 @@ class StageCondition:
 
     def is_true(self):
         try:
-            return self.glass.debugger.evaluate(self.options['if']).integer() != 0
+            return self.glass.is_true(self.options['if'])
         except (Mistake, Garbage) as error:
             self.glass.say('--if %s cannot be decided here: %s' % (self.options['if'], error))
             return True

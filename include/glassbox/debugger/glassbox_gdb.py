@@ -32,6 +32,9 @@ def read_memory(address, count):
         raise Garbage('not readable: nothing lies at 0x%x (freed, or never set?)' % (address % (1 << 64))) from None
 
 
+OWN_DATA = 1 << 16  # bytes of a thread's own data at most
+
+
 class Value:
     """A gdb.Value as value_views wants it."""
     read = staticmethod(read_memory)
@@ -105,7 +108,11 @@ def _symbols_in(frame):
 
 
 def _variables_in(frame):
-    return (symbol for symbol in _symbols_in(frame) if symbol.is_variable and not symbol.is_argument)
+    return (symbol for symbol in _symbols_in(frame) if symbol.is_variable and not _is_complete_always(symbol))
+
+
+def _is_complete_always(symbol):
+    return symbol.is_argument or symbol.addr_class == gdb.SYMBOL_LOC_STATIC
 
 
 def unfinished_line(value):
@@ -225,13 +232,26 @@ class Frame:
     def variable(self, name):
         """A variable or a member of *this; None where there is none."""
         try:
-            return Value(self.frame.read_var(name))
+            symbol = self._symbol(name)
+            if symbol is not None:
+                return Value(self.frame.read_var(symbol))
+            this = self._symbol('this')
+            return Value(self.frame.read_var(this).dereference()[name]) if this is not None else None
         except (ValueError, RuntimeError, Garbage):  # a gdb.error is a RuntimeError; one alone: no debug information
-            pass
-        try:
-            return Value(self.frame.read_var('this').dereference()[name])
-        except (ValueError, RuntimeError, Garbage):
             return None
+
+    def _symbol(self, name):
+        """A variable of this function. (gdb by itself would find functions, and variables of a lambda's surroundings.)"""
+        return next((symbol for symbol in _symbols_in(self.frame)
+                     if symbol.name == name and (symbol.is_variable or symbol.is_argument)), None)
+
+    def _is_complete(self, symbol):
+        return _is_complete_always(symbol) or self.line > stage_source.statement_end(symbol.symtab.fullname(), symbol.line)
+
+    def is_unfinished(self, name):
+        """Whether the variable of that name is not computed yet."""
+        symbol = self._symbol(name)
+        return symbol is not None and not self._is_complete(symbol)
 
     def locals(self):
         """(name, value) of the arguments and of the variables that are complete."""
@@ -239,9 +259,7 @@ class Frame:
         for symbol in _symbols_in(self.frame):
             if (symbol.is_variable or symbol.is_argument) and symbol.name not in seen:
                 seen.add(symbol.name)
-                complete = symbol.is_argument or self.line > stage_source.statement_end(
-                    symbol.symtab.fullname(), symbol.line)
-                if complete:
+                if self._is_complete(symbol):
                     yield symbol.name, Value(self.frame.read_var(symbol))
 
 
@@ -295,15 +313,32 @@ class Debugger:
     def evaluate(self, text, frame=None):
         """An expression in the selected frame, or in another one, which is not left selected."""
         selected = gdb.selected_frame() if frame is not None else None
+        calls_were_allowed = gdb.parameter('may-call-functions')
+        gdb.execute('set may-call-functions off')
         try:
             if frame is not None:
                 frame.frame.select()
-            return Value(gdb.parse_and_eval(text))
+            value = gdb.parse_and_eval(text)
+            if value.type.strip_typedefs().code not in (gdb.TYPE_CODE_STRUCT, gdb.TYPE_CODE_ARRAY):
+                value.fetch_lazy()
+            return Value(value)
         except gdb.error as error:
             raise Mistake('%s: %s' % (text, error)) from None
         finally:
+            gdb.execute('set may-call-functions %s' % ('on' if calls_were_allowed else 'off'))
             if selected is not None:
                 selected.select()
+
+    def global_variable(self, name):
+        """One of the program, or of a file of it; None where there is none."""
+        for find in (gdb.lookup_global_symbol, gdb.lookup_static_symbol):
+            symbol = find(name)
+            if symbol is not None and symbol.is_variable:
+                try:
+                    return Value(symbol.value())
+                except (gdb.error, TypeError, Garbage):
+                    continue
+        return None
 
     def is_running(self):
         return gdb.selected_inferior().pid != 0
@@ -347,13 +382,41 @@ class Debugger:
             return ''
 
     def stage_state(self):
-        for name in ('glassbox::latest_stage_state', "&'glassbox::stage_state()::state'"):
-            try:
-                pointer = value_views.plain_pointer(Value(gdb.parse_and_eval(name)))
-                return pointer.target() if pointer.integer() else None
-            except (gdb.error, Garbage):
-                continue
-        raise Mistake('the program has no glassbox::stage_state() that can be read here')
+        """That of the selected thread. Over the thread library where there is one (not on a core file)."""
+        try:
+            return Value(gdb.parse_and_eval("&'glassbox::stage_state()::state'")).target()
+        except (gdb.error, Garbage):
+            pass
+        state = self.latest_state()
+        if state is not None and not self._is_of_selected_thread(state.address()):
+            raise Mistake('another thread has passed a stage last: what this one has passed cannot be told here')
+        return state
+
+    def latest_state(self):
+        """That of the thread that passed a stage last."""
+        try:
+            pointer = value_views.plain_pointer(Value(gdb.parse_and_eval('glassbox::latest_stage_state')))
+            return pointer.target() if pointer.integer() else None
+        except (gdb.error, Garbage):
+            raise Mistake('the program has no glassbox::stage_state() that can be read here') from None
+
+    def passed_last(self):
+        """Whether the selected thread passed a stage last."""
+        try:
+            latest, own = self.latest_state(), self.stage_state()
+        except Mistake:
+            return False
+        return latest is None or latest.address() == own.address()
+
+    @staticmethod
+    def _is_of_selected_thread(address):
+        """A thread's own data lie right below the address in its register fs_base."""
+        if len(gdb.selected_inferior().threads()) == 1:
+            return True
+        try:
+            return 0 <= int(gdb.newest_frame().read_register('fs_base')) - address < OWN_DATA
+        except (gdb.error, ValueError):
+            return False
 
     has_code = staticmethod(_has_code)
 
@@ -476,6 +539,9 @@ def _install():
     glass = glass_commands.Glass(Debugger())
     for name in ['', *glass_commands.COMMANDS]:
         GlassCommand(glass, name)
+    if hasattr(gdb, 'glassbox_stopped'):  # this file is read a second time
+        gdb.events.stop.disconnect(gdb.glassbox_stopped)
+    gdb.glassbox_stopped = _stopped
     gdb.events.stop.connect(_stopped)
 
 

@@ -5,11 +5,13 @@
 
 Reads memory only and never runs a function of the program: it works alike on a core file and on a remote one.
 """
+import contextlib
 import glob
 import os
 import re
 import sys
 import textwrap
+import threading
 
 try:
     import lldb
@@ -364,6 +366,11 @@ class Frame:
         member = this.GetChildMemberWithName(name) if this.IsValid() else None
         return Value(member) if member is not None and member.IsValid() else None
 
+    def is_unfinished(self, name):
+        """Whether the variable of that name is not computed yet."""
+        found = self.frame.FindVariable(name)
+        return found.IsValid() and unfinished_line(found.GetNonSyntheticValue()) is not None
+
     def locals(self):
         """(name, value) of the arguments and of the variables that are complete."""
         for value in self.frame.GetVariables(True, True, False, True):
@@ -376,6 +383,7 @@ class Debugger:
 
     def __init__(self, debugger):
         self.debugger = debugger
+        self.verdicts = {}  # (thread, number of a breakpoint) -> what was decided at this stop
         self.wanted = {}  # number of a breakpoint -> (place, what decides whether it stops)
         self.result = None
 
@@ -414,8 +422,7 @@ class Debugger:
         options.SetAllowJIT(False)
         found = frame.EvaluateExpression(text, options)
         if not found.IsValid() or found.GetError().Fail():
-            reasons = (found.GetError().GetCString() or 'not known here').strip().split('\n')
-            raise Mistake('%s: %s' % (text, reasons[-1 if reasons[0].endswith(':') else 0].strip()))
+            raise Mistake('%s: %s' % (text, (found.GetError().GetCString() or 'not known here').strip()))
         return Value(found)
 
     def is_running(self):
@@ -470,6 +477,37 @@ class Debugger:
         return ''
 
     def stage_state(self):
+        """That of the selected thread: lldb cannot read thread_local data, so only where it passed a stage last."""
+        state = self.latest_state()
+        if state is not None and not self._is_of_selected_thread(state.address()):
+            raise Mistake('another thread has passed a stage last: what this one has passed cannot be told here')
+        return state
+
+    def passed_last(self):
+        """Whether the selected thread passed a stage last."""
+        state = self.latest_state()
+        return state is None or self._is_of_selected_thread(state.address())
+
+    def _is_of_selected_thread(self, address):
+        """A thread's own data lie in the memory of its stack; only the first thread has them elsewhere."""
+        process = self.process()
+        threads = list(process)
+        if len(threads) == 1:
+            return True
+        for thread in threads:
+            region = lldb.SBMemoryRegionInfo()
+            if process.GetMemoryRegionInfo(thread.GetFrameAtIndex(0).GetSP(), region).Success() \
+                    and region.GetRegionBase() <= address < region.GetRegionEnd():
+                return thread.GetThreadID() == self.thread().GetThreadID()
+        return self.thread().GetThreadID() == process.GetProcessID()
+
+    def global_variable(self, name):
+        """One of the program, or of a file of it; None where there is none."""
+        found = self.target().FindFirstGlobalVariable(name)
+        return Value(found) if found.IsValid() else None
+
+    def latest_state(self):
+        """That of the thread that passed a stage last."""
         pointer = self.target().FindFirstGlobalVariable('glassbox::latest_stage_state')
         if not pointer.IsValid():
             raise Mistake('the program has no glassbox::latest_stage_state: lldb cannot read thread_local data')
@@ -480,20 +518,39 @@ class Debugger:
     def has_code(self, place):
         """Whether the program holds the line."""
         file = lldb.SBFileSpec(os.path.basename(place.file), False)  # no breakpoint: a core file takes none
-        units = (unit for module in self.target().module_iter() for unit in module.compile_unit_iter())
-        return any(unit.FindLineEntryIndex(0, place.line, file, True) != lldb.LLDB_INVALID_INDEX32 for unit in units)
+        headers = self.headers()
+        for unit in (unit for module in self.target().module_iter() for unit in module.compile_unit_iter()):
+            found = unit.FindLineEntryIndex(0, place.line, file, True)
+            while found != lldb.LLDB_INVALID_INDEX32:
+                if self._is_at(unit.GetLineEntryAtIndex(found), place, headers):
+                    return True
+                found = unit.FindLineEntryIndex(found + 1, place.line, file, True)
+        return False
 
-    def set_stops(self, places, wanted, keep):
+    @staticmethod
+    def _is_at(entry, place, headers):
+        """Whether code is that of a stage line, not that of another file of the same name."""
+        return entry.GetLine() == place.line and stage_source.is_header(entry.GetFileSpec().fullpath or '', place, headers)
+
+    def set_stops(self, places, wanted, keep):  # pylint: disable=unused-argument
         """A stop at each of the lines that the program holds."""
-        stops = []
+        stops, headers = [], self.headers()
         for place in places:
             stop = self.target().BreakpointCreateByLocation(os.path.basename(place.file), place.line)
-            if all(location.GetAddress().GetLineEntry().GetLine() != place.line for location in stop):
+            others, functions = [], set()
+            for location in sorted(stop, key=lambda one: one.GetAddress().GetFileAddress()):
+                function = location.GetAddress().GetFunction().GetStartAddress().GetFileAddress()
+                if function in functions or not self._is_at(location.GetAddress().GetLineEntry(), place, headers):
+                    others.append(location)
+                else:
+                    functions.add(function)  # one place of the line is enough
+            for location in others:
+                location.SetEnabled(False)
+            if len(others) == stop.GetNumLocations():
                 self.target().BreakpointDelete(stop.GetID())
                 continue
             self.wanted[stop.GetID()] = (place, wanted)
-            if keep:
-                stop.SetScriptCallbackFunction('%s.stop_wanted' % __name__)
+            stop.SetScriptCallbackFunction('%s.stop_wanted' % __name__)
             stops.append(stop)
         return stops
 
@@ -512,30 +569,53 @@ class Debugger:
         was_asynchronous = self.debugger.GetAsync()
         self.debugger.SetAsync(False)
         try:
-            start()
-            while self.is_running() and not self._stop_is_wanted():
-                self.process().Continue()
+            with self._interruptible() as interrupted:
+                self.verdicts.clear()
+                start()
+                while self.is_running() and not interrupted.is_set() and not self._stop_is_wanted():
+                    self.verdicts.clear()
+                    self.process().Continue()
         finally:
             self.debugger.SetAsync(was_asynchronous)
 
+    @contextlib.contextmanager
+    def _interruptible(self):
+        """While a command runs, lldb only notes that Ctrl-C was pressed: the program is told here."""
+        over, interrupted = threading.Event(), threading.Event()
+        interpreter = self.debugger.GetCommandInterpreter()
+
+        def watch():
+            while not over.wait(0.1):
+                if interpreter.WasInterrupted():
+                    interrupted.set()
+                    self.process().SendAsyncInterrupt()
+                    return
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield interrupted
+        finally:
+            over.set()
+            watcher.join()
+
+    def decide(self, thread, number):
+        """What the breakpoint that a thread has come to says; it is asked once at each stop, since it counts."""
+        key = (thread.GetThreadID(), number)
+        if key not in self.verdicts:
+            place, wanted = self.wanted[number]
+            self.process().SetSelectedThread(thread)
+            self.verdicts[key] = wanted(place)
+        return self.verdicts[key]
+
     def _stop_is_wanted(self):
         """False only where each breakpoint that was hit is one of ours and declines."""
-        thread = self.thread()
-        for other in self.process():
-            if other.GetStopReason() == lldb.eStopReasonBreakpoint:
-                self.process().SetSelectedThread(other)
-                thread = other
-                break
-        if thread.GetStopReason() != lldb.eStopReasonBreakpoint:
-            return True
-        verdicts = []
-        for i in range(0, thread.GetStopReasonDataCount(), 2):
-            number = thread.GetStopReasonDataAtIndex(i)
-            if number not in self.wanted:
+        stopped = [thread for thread in self.process() if thread.GetStopReason() == lldb.eStopReasonBreakpoint]
+        for thread in stopped:
+            numbers = [thread.GetStopReasonDataAtIndex(i) for i in range(0, thread.GetStopReasonDataCount(), 2)]
+            if any([number not in self.wanted or self.decide(thread, number) for number in numbers]):
+                self.process().SetSelectedThread(thread)
                 return True
-            place, wanted = self.wanted[number]
-            verdicts.append(wanted(place))
-        return any(verdicts)
+        return not stopped or self.thread().GetStopReason() not in (lldb.eStopReasonBreakpoint, lldb.eStopReasonNone)
 
     def _launch(self):
         result = lldb.SBCommandReturnObject()
@@ -557,13 +637,9 @@ class Debugger:
 
     def skip_stages(self, count):
         """A breakpoint on stage() itself that stops after `count` of them."""
-        stop = self.target().BreakpointCreateByName('stage')
-        left = [count]
-
-        def wanted(_place):
-            left[0] -= 1
-            return left[0] < 0
-        self.wanted[stop.GetID()] = (None, wanted)
+        stop = self.target().BreakpointCreateByName('glassbox::stage')
+        stop.SetIgnoreCount(count)
+        self.wanted[stop.GetID()] = (None, lambda _place: True)
         return [stop]
 
     def breakpoints(self):
@@ -592,13 +668,16 @@ def _glass_of(debugger):
 
 
 def stop_wanted(frame, location, _arguments=None, _dictionary=None):
-    """Called by lldb at the breakpoints that `glass break` set."""
-    glass = _glass_of(frame.GetThread().GetProcess().GetTarget().GetDebugger())
-    entry = glass.debugger.wanted.get(location.GetBreakpoint().GetID())
-    if entry is None:
+    """Called by lldb at the breakpoints of the commands: where it says False, lldb goes on without a word."""
+    glass, number = _glass_of(frame.GetThread().GetProcess().GetTarget().GetDebugger()), location.GetBreakpoint().GetID()
+    if number not in glass.debugger.wanted:
         return True
-    frame.GetThread().GetProcess().SetSelectedThread(frame.GetThread())
-    return entry[1](entry[0])
+    glass.debugger.verdicts.pop((frame.GetThread().GetThreadID(), number), None)
+    try:
+        return glass.debugger.decide(frame.GetThread(), number)
+    except (Mistake, Garbage) as error:
+        glass.say('glass: breakpoint %d: %s' % (number, error))
+        return True
 
 
 class GlassCommand:
@@ -721,6 +800,8 @@ def __lldb_init_module(debugger, _dictionary):
                            '{ at ${line.file.basename}:${line.number}}\\n"')
     for rule in step_rules.lldb_rules():
         debugger.HandleCommand(rule)
+    for name in ('glass', 'p', 'print'):  # where this file is read a second time
+        debugger.GetCommandInterpreter().HandleCommand('command script delete %s' % name, lldb.SBCommandReturnObject())
     debugger.HandleCommand('command script add -c %s.GlassCommand glass' % module)
     version = re.search(r'version (\d+)', debugger.GetVersionString() or '')
     if version and int(version.group(1)) < 16:
@@ -728,5 +809,9 @@ def __lldb_init_module(debugger, _dictionary):
             debugger.GetCommandInterpreter().HandleCommand('command unalias %s' % name, lldb.SBCommandReturnObject())
             debugger.HandleCommand('command script add -c %s.PrintCommand %s' % (module, name))
     _obey_a_pipe(debugger)
-    debugger.GetCommandInterpreter().HandleCommand('target stop-hook add -P %s.StageStop' % module,
-                                                   lldb.SBCommandReturnObject())  # without its message
+    hooks = lldb.SBCommandReturnObject()
+    debugger.GetCommandInterpreter().HandleCommand('target stop-hook list', hooks)
+    if '.StageStop' not in (hooks.GetOutput() or ''):
+        debugger.GetCommandInterpreter().HandleCommand(
+            'target stop-hook add -P %s.StageStop -n "glassbox::stop_debugger()"' % module,
+            lldb.SBCommandReturnObject())  # without its message

@@ -9,10 +9,13 @@ from value_views import read_string, view_of
 from where import visible
 
 LARGEST = 1 << 26  # products; about three seconds
+MOST = 1000        # lines
 
 
 def lens(where, view, already_normalised, top, position):
     """Text: the top tokens for one position (the last, if none is named) of [..., seq, hidden] or [..., vocab]."""
+    if not 1 <= top <= MOST:
+        raise Mistake('--top %d is not in 1..%d' % (top, MOST))
     if view.axes and view.size and view.axes[-1].name == 'vocab':
         return _of_vocabulary(where, view, top, position)
     model, head = _model(where)

@@ -37,6 +37,16 @@ def stage_lines_of(path, folder):
     return found
 
 
+def is_header(path, line, headers):
+    """Whether `path`, as the program names it, is the header of a stage line: it lies in the folder of the program's
+    headers, or, where that is not known, in a folder glassbox/."""
+    inside = os.path.relpath(line.file, line.folder)
+    if headers:
+        header = os.path.join(headers, inside)
+        return os.path.normpath(path) == os.path.normpath(header) or os.path.realpath(path) == os.path.realpath(header)
+    return os.path.normpath(path).endswith(os.path.join(os.sep + 'glassbox', inside))
+
+
 def statement_end(path, line):
     """The last line of the statement that begins on `line`: where a variable declared there is complete."""
     lines = lines_of_file(path)

@@ -9,6 +9,7 @@ slice of a bytes object. No numpy either: a debugger's Python often has none.
 """
 import array
 import math
+import re
 import struct
 from collections import namedtuple
 
@@ -43,12 +44,19 @@ class Limits:
     def set(self, name, value):
         if name not in self.DEFAULTS:
             raise Mistake('no limit is called %s; there are: %s' % (name, ', '.join(self.DEFAULTS)))
-        if not value.isdigit():
+        if not re.fullmatch('[0-9]{1,18}', value):
             raise Mistake('%s=%s: expected a whole number, 0 for no limit' % (name, value))
         setattr(self, name, int(value) or 1 << 62)
 
 
 limits = Limits()
+
+
+def integer(text):
+    """A whole number as C++ writes it. ValueError for what Python alone takes for one: 1_0, digits of other scripts."""
+    if not re.fullmatch('[-+]?[0-9]{1,30}', text.strip()):
+        raise ValueError(text)
+    return int(text)
 
 
 # ---- element types ----
@@ -109,6 +117,30 @@ ELEMENTS = {
     'Eigen::half': F16, 'Eigen::bfloat16': BF16,
 }
 UNSIGNED = {1: 'B', 2: 'H', 4: 'I', 8: 'Q'}  # typecodes that move bytes without looking at them
+
+
+def parsed(text, element):
+    """(value, bytes) of a number that was typed for an element. Raises Mistake where it is none or does not fit; infinity
+    and nan must be asked for by name."""
+    named = re.fullmatch('[-+]?(inf|nan)', text)
+    try:
+        if element.short == 'bool':
+            value = {'true': 1, 'false': 0, '1': 1, '0': 0}[text]
+        elif not element.floating:
+            value = integer(text)
+        elif named or re.fullmatch(r'[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?', text):
+            value = float(text)
+        else:
+            raise ValueError(text)
+    except (ValueError, LookupError):
+        raise Mistake('%s is no %s%s' % (text, element.short, ': true or false' if element.short == 'bool' else '')) from None
+    try:
+        data = element.encode(value)
+    except (OverflowError, struct.error):
+        data = None
+    if data is None or element.floating and not named and not math.isfinite(element.decode(data)[0]):
+        raise Mistake('%s does not fit %s' % (text, element.short))
+    return value, data
 
 
 def number(value):
@@ -525,7 +557,7 @@ class ArrayView:
         address, axes = self.address, []
         for part, axis in zip(parts, self.axes):
             try:
-                numbers = [int(word) if word.strip() else None for word in part.split(':')]
+                numbers = [integer(word) if word.strip() else None for word in part.split(':')]
             except ValueError:
                 raise Mistake('%s in [%s] is no index' % (part, text)) from None
             if len(numbers) == 1:

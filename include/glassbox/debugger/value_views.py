@@ -164,8 +164,15 @@ def elements_of(vector):
 
 
 def vector_element(vector, i):
-    """Element i of a std::vector; None where this is no vector. Garbage where it has no such element: what a debugger
-    reads there belongs to something else."""
+    """Element i of a std::vector, a std::array or an array; None where this is none of them. Garbage where it has no such
+    element: what a debugger reads there belongs to something else."""
+    array = re.match(r'^std::(?:__1::)?array<.*, (\d+)(?:UL|ul)?>$', vector.type_name())
+    if array:
+        elements = vector.field('_M_elems') or vector.field('__elems_')
+        return None if elements is None else _array_element(elements, int(array.group(1)), i, 'std::array')
+    plain = re.match(r'^[^()]*?\[(\d+)\]', vector.type_name())
+    if plain:
+        return _array_element(vector, int(plain.group(1)), i, 'array')
     if not vector.type_name().startswith(('std::vector<', 'std::__cxx1998::vector<', 'std::__1::vector<')):
         return None
     begin = vector_begin(vector)
@@ -174,6 +181,27 @@ def vector_element(vector, i):
     if not 0 <= i < count:
         raise Garbage('no element [%d]: the std::vector has %d' % (i, count))
     return begin.index(i)
+
+
+def _array_element(elements, count, i, kind):
+    if not 0 <= i < count:
+        raise Garbage('no element [%d]: the %s has %d' % (i, kind, count))
+    return elements.index(i)
+
+
+def behind(pointer):
+    """What a pointer, a std::unique_ptr or a std::shared_ptr points to; None where this is none of them."""
+    name = pointer.type_name()
+    if name.startswith('std::shared_ptr<'):
+        pointer = pointer.field('_M_ptr') or pointer.field('__ptr_')
+    elif name.startswith('std::unique_ptr<'):
+        for member in ('_M_t', '_M_t', '_M_head_impl'):
+            pointer = pointer.field(member) if pointer is not None else None
+    if pointer is None or not pointer.is_pointer():
+        return None
+    if not pointer.integer():
+        raise Garbage('a null pointer')
+    return pointer.target()
 
 
 LARGEST_LIST = 1 << 20
@@ -269,7 +297,7 @@ def _as_vector(view, type_name):
             return view.with_axes([view.axes[0]._replace(name='')])
         if rows == 1 and columns != 1:
             return view.with_axes([view.axes[1]._replace(name='')])
-    if re.match(r'^Eigen::Map<(const )?Eigen::Matrix<>', type_name):
+    if re.match(r'^Eigen::(Map|Ref)<(const )?Eigen::Matrix<>', type_name) and 1 in view.shape:
         return view.with_axes([view.axes[1 if view.shape[0] == 1 else 0]._replace(name='')])
     return view
 
@@ -313,22 +341,34 @@ def _eigen_map(value, arguments, label):
     element = element_of(plain[0])
     rows, columns, options = (int(word) for word in plain[1:4])
     rows, columns = _size(value, 'm_rows', rows), _size(value, 'm_cols', columns)
-    stride = value.field('m_stride')
-    inner = (_size(stride, 'm_inner', 0) if stride else 0) or 1
-    outer = (_size(stride, 'm_outer', 0) if stride else 0) or (columns if options & 1 else rows) * inner
+    inner, outer = _map_strides(value)
+    outer = outer or (columns if options & 1 else rows) * inner
     size = element.bytes
     strides = (outer * size, inner * size) if options & 1 else (inner * size, outer * size)
     return _matrix_view(value, value.field('m_data').integer(), element, rows, columns, strides, label)
 
 
+def _map_strides(value):
+    """(inner, outer) of a Map or Ref, in elements; outer 0: no gaps."""
+    stride = value.field('m_stride')
+    inner, outer = (_size(stride, name, None) if stride else None for name in ('m_inner', 'm_outer'))
+    if inner is None or outer is None:
+        raise Garbage('its strides are not in the debug information: compile with -fstandalone-debug')
+    return inner or 1, outer
+
+
 def _eigen_map_of_unknown(value, label):
-    """clang leaves out the parameters of a matrix type that a unit only names. One row or column is enough."""
+    """clang leaves out the parameters of a matrix type that a unit only names. One row or column is enough, where its type
+    says that it is one, or both orders mean the same."""
     data = value.field('m_data')
     element = element_of(data.target().type_name())
     rows, columns = _size(value, 'm_rows', -1), _size(value, 'm_cols', -1)
-    if rows != 1 and columns != 1:
+    inner, outer = _map_strides(value)
+    is_vector = any(size == 1 and value.field(name).field('m_value') is None
+                    for name, size in (('m_rows', rows), ('m_cols', columns)))
+    if not is_vector and (rows != 1 and columns != 1 or outer not in (0, inner)):
         raise Garbage('the order of its numbers is not in the debug information: compile with -fstandalone-debug')
-    strides = (columns * element.bytes, element.bytes)
+    strides = (inner * element.bytes, inner * element.bytes)
     return _matrix_view(value, data.integer(), element, rows, columns, strides, label)
 
 

@@ -8,7 +8,7 @@ import os
 
 import stage_source
 from tensor_view import Garbage, Mistake
-from value_views import read_string, vector_elements, view_of
+from value_views import read_c_string, read_string, vector_elements, view_of
 
 STRING_BYTES = 32  # sizeof(std::string) of libstdc++
 
@@ -73,6 +73,7 @@ class Where:
         name = os.path.basename(frame.file)
         source = self.source()
         path, lines = frame.file, [line for line in source.lines if os.path.basename(line.file) == name]
+        lines = [line for line in lines if self.is_header(frame.file, line)]
         if lines:
             path = lines[0].file
         elif frame.file and os.path.exists(frame.file) and not frame.file.endswith(('.h', '.c')) and '.' in name:
@@ -81,6 +82,10 @@ class Where:
             return []
         end = stage_source.function_end(path, frame.function_line)
         return [line for line in lines if frame.function_line <= line.line <= end]
+
+    def is_header(self, path, line):
+        """Whether a file of the program is the header that a stage line stands in, and no other of the same name."""
+        return stage_source.is_header(path, line, self.debugger.headers())
 
     def here(self):
         """None where no function on the stack passes stages."""
@@ -104,7 +109,20 @@ class Where:
             return 'this program passes no stage; try walk or generate'
         if not self.debugger.is_running():
             return 'the program is not running: `glass next` starts it and stops at the first stage'
-        return 'no function on the stack passes a stage' + self.hint('; `glass next` runs to the next one')
+        return 'no function on the stack passes a stage' + self.last_of_all() + self.hint('; `glass next` runs to the next one')
+
+    def last_of_all(self):
+        """What the program passed last, in whatever thread."""
+        try:
+            state = self.debugger.latest_state()
+            count = state.field('count').integer() if state else 0
+            if count < 1:
+                return ''
+            name = read_c_string(state.read, state.field('name').integer())
+            layer = state.field('layer').integer()
+            return '; the last was %s%s, number %d' % (name, '' if layer < 0 else ', layer %d' % layer, count)
+        except (Mistake, Garbage):
+            return ''
 
     def passes_stages(self):
         """Whether the program can come to a stage, as far as can be told: no line can be tried in a core file."""
@@ -210,7 +228,6 @@ class Where:
 
     def last_passed(self):
         """(name, layer) of the stage passed last."""
-        from value_views import read_c_string
         state = self.debugger.stage_state()
         if state is None:
             return '', -1
