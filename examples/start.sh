@@ -98,8 +98,11 @@ case $debugger in
     # Debian 12's lldb does not look where its Python module lies.
     folder=$(ls -d /usr/lib/llvm-14/lib/python3.11/dist-packages 2> /dev/null || true)
     if [[ -n $folder ]]; then export PYTHONPATH=$folder PATH=/usr/bin:$PATH; fi
+    # Commands from a pipe: as a file of commands each waits for the one before it, and none becomes walk's input.
+    piped=()
+    if [[ ! -t 0 ]]; then piped=(-b -s /dev/stdin); fi
     exec lldb -o "command script import '$scripts/glassbox_lldb.py'" -o "$to_stage" -o "glass show" \
-      -- "$build/examples/walk" "$@"
+      ${piped[@]+"${piped[@]}"} -- "$build/examples/walk" "$@"
     ;;
 esac
 say "running $build/examples/walk $*"

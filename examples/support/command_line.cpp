@@ -13,9 +13,7 @@
 #include <CLI/Formatter.hpp>
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
 #include <iostream>
-#include <new>
 #include <sstream>
 #include <stdexcept>
 
@@ -300,26 +298,6 @@ void StatusLine::clear() {
 
 void flush_output() {
   if (!std::cout.flush().good()) throw std::runtime_error("standard output could not be written");
-}
-
-int run_main(int argc, char** argv, int (*program)(int argc, char** argv)) {
-  const std::string path = argc > 0 ? argv[0] : "program";
-  const std::string name = path.substr(path.find_last_of("/\\") + 1);
-  try {
-    const int exit_code = program(argc, argv);
-    if (exit_code == 0) flush_output();
-    return exit_code;
-  } catch (const std::bad_alloc&) {
-    std::cerr << name << ": out of memory\n";
-  } catch (const std::exception& error) {
-    std::string message = printable(error.what());
-    if (message.size() > 2000)
-      message = message.substr(0, 2000) + "...";  // a file may have names of megabytes
-    std::cerr << name << ": " << message << "\n";
-  } catch (...) {
-    std::cerr << name << ": an exception of unknown type\n";
-  }
-  return 1;
 }
 
 }  // namespace examples

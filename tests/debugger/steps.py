@@ -3,6 +3,8 @@
 Prints verdicts that do not change with the numbers of lines:
     steps.py whole       over the whole pass
     steps.py scores N    to the first stop on the line of the stage scores, in at most N stops
+    steps.py outside N   N steps, or fewer to the end of main: does `step` stop where a reader has not written a line?
+    steps.py into NAME N to the first stop in a function of that name, in at most N steps
 """
 import os
 import re
@@ -13,6 +15,7 @@ sys.dont_write_bytecode = True
 import stage_source
 
 MOST = 3000
+stops_nowhere = False  # whether the walk goes on beyond the model's forward
 
 
 def walk(step, goal):
@@ -55,6 +58,35 @@ def expected_stages(source, layers=2):
     return before + layers * layer + [name for name in after if name == 'norm']
 
 
+SUPPORT = ('print_tensor.cpp', 'print_tensor.hpp', 'stage_printer.cpp', 'stage_printer.hpp', 'command_line.cpp')
+
+
+def outside(step, count, name=None):
+    """Steps to the end of main or `count` times, or to the function `name`; what is behind main is not looked at."""
+    left, foreign, printing = count, [], []
+    while left:
+        left -= 1
+        stop = step()
+        if stop is None or stop[2].startswith(('__libc_start', '_start')):
+            left = -1
+            break
+        file, function = stop[0], stop[2]
+        if name and re.search(r'(^|::)%s$' % name, function):
+            break
+        if '/include/glassbox/' not in file and not re.search(r'/(examples|tests/debugger)/', file):
+            foreign.append(stop)
+        elif os.path.basename(file) in SUPPORT or '/kernels/' in file:
+            printing.append(stop)
+    print('stops outside glassbox and the program: %d' % len(foreign))
+    print('stops in what prints: %d' % len(printing))
+    for stop in (foreign + printing)[:5]:
+        print('  %s:%d %s' % stop)
+    if name:
+        print('reached %s: %s' % (name, 'yes' if left > 0 else 'no, the end instead' if left < 0 else 'no'))
+    else:
+        print('came to the end: %s' % ('yes' if left < 0 else 'no'))
+
+
 def gdb_step():
     import gdb
     gdb.execute('step', to_string=True)
@@ -63,7 +95,7 @@ def gdb_step():
     frame = gdb.newest_frame()
     place = frame.find_sal()
     name = frame.name() or '?'
-    if name.startswith('glassbox::CausalLM<'):
+    if name.startswith('glassbox::CausalLM<') and not stops_nowhere:
         return None
     return place.symtab.fullname() if place.symtab else '?', place.line, name
 
@@ -78,13 +110,18 @@ def lldb_step(debugger):
         frame = thread.GetFrameAtIndex(0)
         entry = frame.GetLineEntry()
         name = where.function_name(frame.GetFunctionName() or '?')
-        if name.startswith('glassbox::CausalLM<'):
+        if not thread.IsValid() or name.startswith('glassbox::CausalLM<') and not stops_nowhere:
             return None
         return entry.GetFileSpec().fullpath or '?', entry.GetLine(), name
     return step
 
 
 def main(words, step):
+    global stops_nowhere
+    stops_nowhere = words[0] in ('outside', 'into')
+    if stops_nowhere:
+        outside(step, int(words[-1]), words[1] if words[0] == 'into' else None)
+        return
     goal = words[0] if words[0] != 'whole' else None
     count = walk(step, goal)
     if len(words) > 1:
