@@ -6,9 +6,11 @@
 Reads memory only and never runs a function of the program: it works alike on a core file and on a remote one.
 """
 import contextlib
+import ctypes
 import glob
 import os
 import re
+import signal
 import sys
 import textwrap
 import threading
@@ -580,23 +582,34 @@ class Debugger:
 
     @contextlib.contextmanager
     def _interruptible(self):
-        """While a command runs, lldb only notes that Ctrl-C was pressed: the program is told here."""
-        over, interrupted = threading.Event(), threading.Event()
-        interpreter = self.debugger.GetCommandInterpreter()
+        """Ctrl-C stops the program: lldb itself does not mind it while a command runs. Python puts the signal into a pipe,
+        and a thread tells the program, for this one waits inside lldb."""
+        interrupted = threading.Event()
+        if threading.current_thread() is not threading.main_thread():
+            yield interrupted  # an IDE, which has a button
+            return
+        reader, writer = os.pipe()
+        os.set_blocking(writer, False)
 
         def watch():
-            while not over.wait(0.1):
-                if interpreter.WasInterrupted():
-                    interrupted.set()
-                    self.process().SendAsyncInterrupt()
-                    return
+            while os.read(reader, 1) == bytes([signal.SIGINT]):
+                interrupted.set()
+                self.process().SendAsyncInterrupt()
         watcher = threading.Thread(target=watch, daemon=True)
+        sigaction, lldbs_own = ctypes.CDLL(None).sigaction, ctypes.create_string_buffer(1024)
+        sigaction(int(signal.SIGINT), None, lldbs_own)
+        signal.signal(signal.SIGINT, lambda _signal, _frame: None)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         watcher.start()
         try:
             yield interrupted
         finally:
-            over.set()
+            signal.set_wakeup_fd(-1)
+            sigaction(int(signal.SIGINT), lldbs_own, None)
+            os.write(writer, b'\0')
             watcher.join()
+            os.close(reader)
+            os.close(writer)
 
     def decide(self, thread, number):
         """What the breakpoint that a thread has come to says; it is asked once at each stop, since it counts."""
