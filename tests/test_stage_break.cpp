@@ -2,7 +2,8 @@
 // shown in tests/debugger/breaks.session.
 //
 // Faults that must turn this file red: a condition passed over, >= read as =, a hit counted where another
-// condition fails or from 0; a place that is not understood taken for one; a place never reached not said.
+// condition fails or from 0; a place that is not understood taken for one; a place never reached not said; a
+// trap that no debugger takes ending the program; the program's own handler of traps replaced.
 #include "glassbox/stage_break.hpp"
 
 #include "support/expect_near.hpp"
@@ -85,10 +86,16 @@ TEST(StageBreak, WhatIsNotUnderstood) {
                                        "\", expected the name of a stage in front, as in scores:layer=3"));
   }
   for (const char* text :
-       {"", "layer", "layer=", "layer=x", "layer=2x", "=2", ">=2", "layer=9999999999999999999"}) {
+       {"", "layer", "layer=", "layer=x", "layer=2x", "=2", ">=2", "layer=x999999999999999999"}) {
     EXPECT_TRUE(throws<UsageError>([&] { parse_stage_request("scores:" + std::string(text)); },
                                    "GLASSBOX_BREAK: found \"" + std::string(text) +
                                        "\", expected layer=N, step=N, hit=N, AXIS=N or AXIS>=N"));
+  }
+  for (const char* text :
+       {"layer=9999999999999999999", "layer=-9999999999999999999", "key>=9999999999999999999"}) {
+    EXPECT_TRUE(throws<UsageError>(
+        [&] { parse_stage_request("scores:" + std::string(text)); },
+        "GLASSBOX_BREAK: found \"" + std::string(text) + "\", a number too large: at most 18 digits"));
   }
   for (const char* text : {"hit=0", "hit>=2", "hit=-1"}) {
     EXPECT_TRUE(throws<UsageError>(
@@ -112,6 +119,28 @@ TEST(StageBreak, SeveralPlacesAndThoseNeverReached) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "glassbox: GLASSBOX_BREAK: *:layer=2:hit=2 was never reached\n"
             "glassbox: GLASSBOX_BREAK: logits was never reached\n");
+}
+
+volatile std::sig_atomic_t own_handler_ran = 0;
+
+// What strace does: it traces, and hands the trap on to the program.
+TEST(StageBreak, ATrapThatNoDebuggerTakes) {
+#if defined(__linux__)
+  if (is_under_debugger()) GTEST_SKIP() << "a debugger takes the trap";
+  testing::internal::CaptureStderr();
+  stop_debugger();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "glassbox: GLASSBOX_BREAK: no debugger took the stop: going on\n");
+  struct sigaction found = {};
+  sigaction(SIGTRAP, nullptr, &found);
+  EXPECT_EQ(found.sa_handler, SIG_DFL);
+  std::signal(SIGTRAP, [](int) { own_handler_ran = 1; });
+  testing::internal::CaptureStderr();
+  stop_debugger();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(own_handler_ran, 1);
+  std::signal(SIGTRAP, SIG_DFL);
+#endif
 }
 
 }  // namespace stage_break_test

@@ -4,9 +4,7 @@
 //   GLASSBOX_BREAK='scores:layer=3:query>=16'
 //
 // A place is the name of a stage, or * for each of them, and any conditions, each behind a colon:
-//
 //   layer=N   step=N   AXIS=N   AXIS>=N (the size of an axis)   hit=N (the N-th time that all else is so)
-//
 // Several places are separated by commas. Outside a debugger a place that is reached is said on standard
 // error, and the program goes on; so is a place that was never reached, when the program ends.
 #pragma once
@@ -16,6 +14,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -86,9 +85,12 @@ inline StageCondition parse_stage_condition(const std::string& text) {
   const std::string digits = equals == std::string::npos ? "" : text.substr(equals + 1);
   char* end = nullptr;
   condition.number = static_cast<Index>(std::strtoll(digits.c_str(), &end, 10));
-  if (condition.name.empty() || digits.empty() || *end != '\0' || digits.size() > 18) {
-    throw_error<UsageError>("GLASSBOX_BREAK: found \"" + text +
-                            "\", expected layer=N, step=N, hit=N, AXIS=N or AXIS>=N");
+  const bool is_number = !digits.empty() && *end == '\0';
+  const std::string found = "GLASSBOX_BREAK: found \"" + text;
+  if (is_number && digits.size() > 18)
+    throw_error<UsageError>(found + "\", a number too large: at most 18 digits");
+  if (condition.name.empty() || !is_number) {
+    throw_error<UsageError>(found + "\", expected layer=N, step=N, hit=N, AXIS=N or AXIS>=N");
   }
   return condition;
 }
@@ -128,13 +130,28 @@ inline bool is_under_debugger() {
   return tracer != 0;
 }
 
-// Stops the debugger here, three calls below the function that passes the stage. On x86 by the instruction
-// that breakpoints are made of: raise() would stop inside the C library.
+inline volatile std::sig_atomic_t trap_was_left = 0;
+
+// Stops the debugger here, three calls below the function that passes the stage; on x86 by an instruction,
+// since raise() would stop inside the C library. The handler is for tracers that take no trap: strace.
 GLASSBOX_NOINLINE inline void stop_debugger() {
+#if defined(__linux__)
+  static std::mutex one_thread;
+  const std::lock_guard<std::mutex> lock(one_thread);
+  struct sigaction before, ours = {};
+  ours.sa_handler = [](int) { trap_was_left = 1; };
+  sigaction(SIGTRAP, nullptr, &before);
+  const bool is_default = (before.sa_flags & SA_SIGINFO) == 0 && before.sa_handler == SIG_DFL;
+  trap_was_left = 0;
+  if (is_default) sigaction(SIGTRAP, &ours, nullptr);
 #if defined(__x86_64__) || defined(__i386__)
   __asm__ volatile("int3\n\tnop");
-#elif defined(SIGTRAP)
+#else
   std::raise(SIGTRAP);
+#endif
+  if (is_default) sigaction(SIGTRAP, &before, nullptr);
+  if (trap_was_left != 0)
+    std::fputs("glassbox: GLASSBOX_BREAK: no debugger took the stop: going on\n", stderr);
 #endif
 }
 
