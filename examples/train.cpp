@@ -60,7 +60,9 @@ struct Options {
   std::int64_t warmup = 100;
   std::int64_t every = 500;
   std::int64_t print = 100;
+  std::int64_t stop_after = 0;
   std::uint64_t corpus = 40000;
+  std::uint64_t held_out = 64;
   std::uint64_t seed = 1;
   double learning_rate = 3e-3;
   double weight_decay = 0.1;
@@ -100,7 +102,6 @@ std::filesystem::path state_file(const Options& options) {
 
 // ---- data -----------------------------------------------------------------------------------------------
 constexpr std::uint64_t held_out_seed = 2;
-constexpr std::uint64_t held_out_count = 64;
 
 void make_texts(const Options& options, Training& training) {
   const glassbox::Tokenizer& tokenizer = *training.tokenizer;
@@ -116,7 +117,7 @@ void make_texts(const Options& options, Training& training) {
   const bool questions = options.task == "questions";
   const auto make = questions ? examples::question_examples : examples::fable_examples;
   training.learned = make(tokenizer, options.corpus, options.seed, fables::Split::train);
-  training.held_out = make(tokenizer, held_out_count, held_out_seed, fables::Split::held_out);
+  training.held_out = make(tokenizer, options.held_out, held_out_seed, fables::Split::held_out);
 }
 
 // The text number `position` of all epochs one after the other, each in an order of its own.
@@ -367,7 +368,8 @@ void run_steps(const Options& options, Training& training) {
   Clock::time_point begin = Clock::now();
   Index steps_timed = 0, tokens_timed = 0;
   examples::StatusLine status;
-  while (training.step < options.steps && interrupted == 0) {
+  const Index end = options.stop_after == 0 ? options.steps : std::min(options.stop_after, options.steps);
+  while (training.step < end && interrupted == 0) {
     glassbox::BatchReport report;
     const std::vector<TrainingBatch> batches = batches_of_step(options, training, report);
     training.optimizer.config.learning_rate = training.schedule.at(training.step);
@@ -414,6 +416,7 @@ std::string wrong_options(const Options& options) {
   for (const auto& [name, value] : counts) {
     if (value < 1) return std::string(name) + " must be at least 1";
   }
+  if (options.stop_after < 0) return "--stop-after must be at least 1, or 0 for all";
   if (options.warmup < 0 || options.short_steps < 0) return "--warmup and --short-steps must be at least 0";
   if (options.short_length < 2) return "--short-length must be at least 2";
   if (options.block != 0 && options.block < 2)
@@ -455,11 +458,14 @@ void describe(Options& options, examples::CommandLine& command_line) {
   command_line.option("--weight-decay", options.weight_decay, "X", "of matrices; norms have none");
   command_line.option("--clip", options.clip, "X", "the longest gradient; 0: any");
   command_line.option("--corpus", options.corpus, "N", "different texts to learn from");
+  command_line.option("--held-out", options.held_out, "N", "texts it never learns from, to measure it by");
   command_line.option("--short-steps", options.short_steps, "N", "so many first steps see beginnings only");
   command_line.option("--short-length", options.short_length, "N", "tokens of such a beginning");
   command_line.option("--seed", options.seed, "N", "start of the random numbers");
   command_line.option("--every", options.every, "N", "steps between samples; the model is saved then");
   command_line.option("--print", options.print, "N", "steps between lines");
+  command_line.option("--stop-after", options.stop_after, "N",
+                      "end and save after this step, for --resume to go on; 0: do all");
   command_line.flag("--resume", options.resume, "go on where --output was left, with the same settings");
   command_line.footer(
       "Ctrl-C saves what is there; --resume goes on from it, to the same weights as without a break.\n"
@@ -494,6 +500,11 @@ int train(int argc, char** argv) {
   if (interrupted != 0) {
     throw std::runtime_error("interrupted after step " + std::to_string(training.step) + "; saved in " +
                              options.output + ", --resume goes on");
+  }
+  if (training.step < options.steps) {
+    std::printf("stopped after step %lld; saved in %s, --resume goes on\n",
+                static_cast<long long>(training.step), options.output.c_str());
+    return 0;
   }
   show_progress(options, training);
   std::printf("%s", examples::curve_text(curve_of(training)).c_str());

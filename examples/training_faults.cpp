@@ -51,7 +51,7 @@ constexpr Fault faults[] = {
     {"shift-by-two", "the loss falls, but not far, and every other word is missing",
      "labels shifted twice, once by the program and once by the loss",
      "labels = input_ids; the loss shifts them, once"},
-    {"rate-too-high", "the loss jumps up and stays where knowing nothing would be",
+    {"rate-too-high", "the loss falls at first, then stays high",
      "the learning rate is too high: each step overshoots",
      "a tenth of it; warm-up; look at the gradient's length"},
     {"rate-too-low", "the loss falls, but hardly", "the learning rate is too low",
@@ -66,7 +66,8 @@ constexpr Fault faults[] = {
      "prompts count in the loss, which is then mostly about writing prompts",
      "batch_of() with mask_prompts: labels are -100 on the prompt"},
     {"other-format", "good answers in training, wrong ones in use",
-     "the question is asked in other words than in training", "use the same template in both places"},
+     "questions come in another form than in training: here the question before the fable, not after it",
+     "use the same template in both places"},
 };
 
 // What a training came to.
@@ -147,7 +148,7 @@ Outcome train_fables(const Options& options, const std::string& fault) {
   if (fault == "rate-too-high") rate *= 100;
   if (fault == "rate-too-low") rate /= 300;
   const glassbox::LearningRateSchedule schedule{rate, rate / 10, 20, std::max<Index>(steps, 20)};
-  const Index longest = fault == "truncated" ? 16 : 128;
+  const Index longest = fault == "truncated" ? 16 : 256;
   glassbox::BatchReport report;
   Outcome outcome;
   examples::Progress progress(fault.empty() ? "without the fault" : fault, static_cast<std::uint64_t>(steps));
@@ -172,10 +173,11 @@ Outcome train_fables(const Options& options, const std::string& fault) {
 }
 
 // ---- questions, from the embedded model -------------------------------------------------------------------
+// The same words in another order: the question first, then the fable.
 std::string asked_otherwise(const std::string& prompt) {
   const std::size_t question = prompt.rfind(" Wh");
-  return question == std::string::npos ? prompt
-                                       : prompt.substr(0, question) + " Answer:" + prompt.substr(question);
+  if (question == std::string::npos) return prompt;
+  return prompt.substr(question + 1) + " " + prompt.substr(0, question);
 }
 
 std::string right_answers(const CausalLM<float>& causal_lm, const glassbox::Tokenizer& tokenizer,

@@ -1,0 +1,189 @@
+// The programs train and perplexity, run as a user runs them. GLASSBOX_EXAMPLES_DIR in the environment says
+// where they are; without that everything here is skipped. Faults that must turn this file red:
+//   a training that cannot be loaded again, or whose loss does not fall
+//   a resumed training that differs from one without a break; other settings accepted for it
+//   a frozen parameter that learns; a batch in parts or recomputed activations that give another model
+//   a perplexity without the begin token, over another number of tokens, or in other digits
+#include <cstring>
+
+#include "examples/run_program.hpp"
+#include "glassbox/io/checkpoint.hpp"
+
+namespace glassbox {
+namespace examples_train_test {
+
+using namespace test_support;
+
+std::string last_line(const std::string& text) {
+  const std::vector<std::string> lines = lines_of(text);
+  return lines.empty() ? "" : lines.back();
+}
+
+std::string fables() {
+  return (std::filesystem::path(GLASSBOX_SOURCE_DIR) / "examples" / "models" / "fables").string();
+}
+
+class TrainProgram : public ::testing::Test {
+ protected:
+  TemporaryFolder folder_;
+
+  void SetUp() override {
+    if (!std::filesystem::exists(examples_folder() + "/train")) GTEST_SKIP() << "train was not built";
+  }
+
+  std::string output(const std::string& name) { return folder_.file(name); }
+
+  // Four steps of two short beginnings.
+  Outcome train(const std::string& name, std::vector<std::string> more = {}, const std::string& before = "") {
+    std::vector<std::string> arguments{
+        "--output",       output(name), "--steps",    "4", "--batch",  "2", "--corpus",      "6",
+        "--print",        "2",          "--every",    "4", "--warmup", "2", "--short-steps", "4",
+        "--short-length", "12",         "--held-out", "2"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_program("train", arguments, before);
+  }
+
+  std::string weights(const std::string& name) { return read_bytes(output(name) + "/model.safetensors"); }
+
+  std::vector<double> losses(const std::string& name) {
+    std::vector<double> values;
+    const std::vector<std::string> lines = lines_of(read_bytes(output(name) + "/loss.tsv"));
+    for (std::size_t i = 1; i < lines.size(); ++i)
+      values.push_back(std::stod(lines[i].substr(lines[i].find('\t'))));
+    return values;
+  }
+};
+
+TEST_F(TrainProgram, MakesAModelThatCanBeLoaded) {
+  const Outcome outcome = train("a");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_EQ(last_line(outcome.out), "saved in " + output("a"));
+  const Checkpoint<float> checkpoint = load_checkpoint<float>(output("a"));
+  EXPECT_EQ(checkpoint.causal_lm.config.hidden_size, 128);
+  EXPECT_TRUE(std::filesystem::exists(output("a") + "/tokenizer.model"));
+  EXPECT_TRUE(read_bytes(output("a") + "/loss.svg").starts_with("<svg "));
+  const std::vector<double> values = losses("a");
+  ASSERT_EQ(values.size(), 4u);
+  EXPECT_NEAR(values[0], std::log(1000.0), 0.2);  // knowing nothing
+  EXPECT_LT(values[3], values[0]);
+}
+
+TEST_F(TrainProgram, GoesOnAsIfWithoutABreak) {
+  ASSERT_EQ(train("whole").exit_code, 0);
+  ASSERT_EQ(train("again").exit_code, 0);
+  EXPECT_EQ(weights("again"), weights("whole"));  // the same seed, the same model
+  const Outcome first = train("broken", {"--stop-after", "3"});
+  EXPECT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_EQ(last_line(first.out),
+            "stopped after step 3; saved in " + output("broken") + ", --resume goes on");
+  EXPECT_NE(weights("broken"), weights("whole"));
+  ASSERT_EQ(train("broken", {"--resume"}).exit_code, 0);
+  EXPECT_EQ(weights("broken"), weights("whole"));
+  EXPECT_EQ(losses("broken"), losses("whole"));
+  const Outcome other = train("whole", {"--resume", "--learning-rate", "0.1"});
+  EXPECT_EQ(other.exit_code, 1);
+  EXPECT_NE(
+      other.err.find("learning_rate was 0.003000, is now 0.100000: --resume goes on with the same settings"),
+      std::string::npos)
+      << other.err;
+}
+
+// Ctrl-C between two steps: waited for is the program's own word that the first one is done.
+TEST_F(TrainProgram, AnInterruptSaves) {
+  const std::string log = folder_.file("log"), errors = folder_.file("errors");
+  const std::string command =
+      shell_quoted(examples_folder() + "/train") + " --output " + shell_quoted(output("i")) +
+      " --steps 1000000 --batch 1 --corpus 2 --held-out 1 --short-length 4 --short-steps 1000000 --print 1"
+      " > " +
+      shell_quoted(log) + " 2> " + shell_quoted(errors) +
+      " & pid=$!; "
+      "while kill -0 $pid && ! grep -q '^step 1 ' " +
+      shell_quoted(log) + "; do sleep 0.05; done; kill -INT $pid; wait $pid";
+  const int status = std::system(command.c_str());
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 1);
+  EXPECT_NE(read_bytes(errors).find("; saved in " + output("i") + ", --resume goes on"), std::string::npos)
+      << read_bytes(errors);
+  EXPECT_EQ(load_checkpoint<float>(output("i")).causal_lm.config.vocab_size, 1000);
+}
+
+TEST_F(TrainProgram, MemoryIsSavedWithoutAnotherResult) {
+  ASSERT_EQ(train("keep").exit_code, 0);
+  ASSERT_EQ(train("recompute", {"--recompute"}).exit_code, 0);
+  EXPECT_EQ(weights("recompute"), weights("keep"));
+  ASSERT_EQ(train("parts", {"--accumulate", "2"}).exit_code, 0);
+  const std::vector<double> whole = losses("keep"), parts = losses("parts");
+  ASSERT_EQ(parts.size(), whole.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) EXPECT_NEAR(parts[i], whole[i], 1e-4);
+}
+
+TEST_F(TrainProgram, FrozenParametersStay) {
+  const Outcome outcome =
+      train("frozen", {"--fine-tune", "--freeze", "model.embed_tokens.*", "--task", "questions"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("frozen\n"), std::string::npos) << outcome.out;
+  const Checkpoint<float> before = load_checkpoint<float>(fables()),
+                          after = load_checkpoint<float>(output("frozen"));
+  const WeightMatrix& embedding = after.causal_lm.model.embed_tokens.weight;
+  EXPECT_EQ(std::memcmp(embedding.data(), before.causal_lm.model.embed_tokens.weight.data(),
+                        static_cast<std::size_t>(embedding.bytes())),
+            0);
+  const WeightMatrix& projection = after.causal_lm.model.layers[0].self_attn.q_proj.weight;
+  EXPECT_NE(std::memcmp(projection.data(), before.causal_lm.model.layers[0].self_attn.q_proj.weight.data(),
+                        static_cast<std::size_t>(projection.bytes())),
+            0);
+}
+
+TEST_F(TrainProgram, LearnsFromATextOfOnesOwn) {
+  folder_.write("text", "Once upon a time, a clever cat named Mia lived in the garden. Mia had a red kite.");
+  const Outcome outcome = train("own", {"--text", folder_.file("text"), "--block", "8"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("tokens at the end fill none and are not used"), std::string::npos)
+      << outcome.err;
+  EXPECT_EQ(train("none", {"--text", folder_.file("absent")}).exit_code, 1);
+  folder_.write("short", "Once");
+  const Outcome short_text = train("short", {"--text", folder_.file("short")});
+  EXPECT_EQ(short_text.exit_code, 1);
+  EXPECT_NE(short_text.err.find("2 tokens, expected at least 256, one block"), std::string::npos)
+      << short_text.err;
+}
+
+TEST_F(TrainProgram, WrongUseIsSaid) {
+  EXPECT_EQ(run_program("train", {}).exit_code, 2);  // no --output
+  EXPECT_EQ(train("x", {"--steps", "0"}).exit_code, 2);
+  EXPECT_EQ(train("x", {"--batch", "3", "--accumulate", "2"}).exit_code, 2);
+  EXPECT_EQ(train("x", {"--learning-rate", "-1"}).exit_code, 2);
+  EXPECT_EQ(train("x", {"--freeze", "no.such.*"}).exit_code, 1);
+}
+
+TEST(PerplexityProgram, AgreesWithAnotherProgram) {
+  if (!std::filesystem::exists(examples_folder() + "/perplexity")) GTEST_SKIP() << "perplexity was not built";
+  const TemporaryFolder folder;
+  folder.write("text", "Once upon a time");
+  // exp of the mean of 0.643702, 7.5631e-05, 8.7527e-05 and 0.00010168, computed in float64 and Python
+  EXPECT_EQ(last_line(run_program("perplexity", {fables(), folder.file("text")}).out),
+            "perplexity 1.17467 over 4 tokens");
+  EXPECT_EQ(last_line(run_program("perplexity", {fables(), folder.file("text"), "--scalar", "double"}).out),
+            "perplexity 1.17467 over 4 tokens");
+  const Outcome windows = run_program("perplexity", {fables(), folder.file("text"), "--context", "3"});
+  EXPECT_EQ(lines_of(windows.out)[0], "4 tokens in 2 windows of at most 3, begin token 1");
+  EXPECT_TRUE(last_line(windows.out).ends_with(" over 4 tokens")) << windows.out;
+  EXPECT_EQ(run_program("perplexity", {fables()}).exit_code, 2);
+  EXPECT_EQ(run_program("perplexity", {fables(), folder.file("text"), "--context", "1"}).exit_code, 2);
+  EXPECT_EQ(run_program("perplexity", {fables(), folder.file("text"), "--context", "257"}).exit_code, 1);
+  EXPECT_EQ(run_program("perplexity", {fables(), folder.file("absent")}).exit_code, 1);
+  folder.write("empty", "");
+  EXPECT_EQ(run_program("perplexity", {fables(), folder.file("empty")}).exit_code, 1);
+}
+
+TEST(TrainingFaultsProgram, ShowsBothTrainings) {
+  if (!std::filesystem::exists(examples_folder() + "/training_faults")) GTEST_SKIP() << "it was not built";
+  const Outcome outcome = run_program("training_faults", {"no-shift", "--steps", "2"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("without the fault"), std::string::npos) << outcome.out;
+  EXPECT_EQ(run_program("training_faults", {"nonsense"}).exit_code, 2);
+}
+
+}  // namespace examples_train_test
+}  // namespace glassbox
