@@ -1,12 +1,16 @@
 // One variable of each kind that the debuggers' printers show, with numbers one can check by eye. The scripts
 // beside this file stop at the lines marked STOP.
+#include <array>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <new>
 #include <vector>
 
 #include "glassbox/stage.hpp"
 #include "glassbox/weight.hpp"
+
+glassbox::Tensor<float> global_tensor({{"row", 2}});
 
 using glassbox::BFloat16;
 using glassbox::Half;
@@ -131,10 +135,12 @@ void eigen() {
   Eigen::Block<Eigen::MatrixXf, 1, Eigen::Dynamic, false> row = dynamic_columns.row(1);
   Eigen::VectorBlock<glassbox::RowView<float>> head = row_view.head(2);
   Eigen::Transpose<Eigen::MatrixXf> transposed = dynamic_columns.transpose();
+  Eigen::Ref<Eigen::RowVectorXf, 0, Eigen::InnerStride<>> strided_row(dynamic_columns.row(2));
   Eigen::RowVectorXi whole_numbers = Eigen::RowVectorXi::LinSpaced(5, -2, 2);
   const auto lazy = dynamic_columns * 2.0f;
   Index stop = map.rows() + strided.rows() + ref.rows() + block.rows() + row.rows() + head.size() +
-               transposed.rows() + lazy.rows() + whole_numbers.size() + fixed_columns.rows();  // STOP eigen
+               transposed.rows() + lazy.rows() + strided_row.cols() + whole_numbers.size() +
+               fixed_columns.rows();  // STOP eigen
   static_cast<void>(stop);
 }
 
@@ -174,6 +180,43 @@ void garbage() {
   static_cast<void>(all_ones);
 }
 
+struct KeysAndValues {
+  Tensor<float> keys, values;
+};
+
+// Tensors that are no plain variables of the function: elements, pointers' targets, globals, a caller's in a
+// lambda.
+void places() {
+  static Tensor<float> local_static({{"n", 2}});
+  Tensor<float> ones({{"row", 2}, {"column", 2}});
+  count_up(ones);
+  std::vector<KeysAndValues> caches(2);
+  for (KeysAndValues& cache : caches) cache.keys = cache.values = ones;
+  caches[1].values(0, 0) = 5;
+  std::vector<Tensor<float>> list(3, ones);
+  list[2](0, 1) = 7;
+  std::array<Tensor<float>, 2> pair = {ones, list[2]};
+  Tensor<float> plain[2] = {ones, list[2]};
+  const std::unique_ptr<Tensor<float>> unique = std::make_unique<Tensor<float>>(list[2]);
+  const std::shared_ptr<Tensor<float>> shared = std::make_shared<Tensor<float>>(list[2]);
+  const Tensor<float>* null_pointer = nullptr;
+  Tensor<bool> flags({{"n", 2}});
+  Tensor<std::int64_t> whole_numbers({{"n", 2}});
+  Tensor<double> doubles({{"n", 2}});
+  BFloat16 numbers_bf16[] = {{0x3F80}, {0x4000}};
+  const WeightMatrix stored = stored_as(glassbox::StoredType::bf16, numbers_bf16, 1, 2);
+  Index stop =
+      ones.rows() + pair[0].rows() + plain[0].rows() + unique->rows() + shared->rows();  // STOP places
+  const auto inside = [&](Index more) {
+    Tensor<float> own({{"n", 1}});
+    return stop + more + own.rows() + ones.rows();  // STOP lambda
+  };
+  stop += inside(1) + local_static.rows() + global_tensor.rows() + flags.rows() + whole_numbers.rows() +
+          doubles.rows();
+  stop += stored.bytes() + (null_pointer == nullptr ? 0 : 1);
+  static_cast<void>(stop);
+}
+
 void large() {
   Tensor<float> ten_million({{"vocab", 10000}, {"hidden", 1000}});
   ten_million(9999, 999) = 1;
@@ -193,4 +236,5 @@ int main() {
   eigen();
   garbage();
   large();
+  places();
 }

@@ -35,6 +35,27 @@ def read_memory(address, count):
 OWN_DATA = 1 << 16  # bytes of a thread's own data at most
 
 
+def _type_name(value_type):
+    """As C++ writes it, also where gdb stands in a function of C and would say class in front."""
+    plain = value_type.strip_typedefs().unqualified()
+    return plain.name or str(plain)
+
+
+def _evaluated(text):
+    """An expression of C++, also where gdb stands in a function of C; nothing is called."""
+    language, calls_were_allowed = gdb.parameter('language'), gdb.parameter('may-call-functions')
+    gdb.execute('set may-call-functions off')
+    gdb.execute('set language c++', to_string=True)
+    try:
+        value = gdb.parse_and_eval(text)
+        if value.type.strip_typedefs().code not in (gdb.TYPE_CODE_STRUCT, gdb.TYPE_CODE_ARRAY):
+            value.fetch_lazy()
+        return value
+    finally:
+        gdb.execute('set language %s' % language, to_string=True)
+        gdb.execute('set may-call-functions %s' % ('on' if calls_were_allowed else 'off'))
+
+
 class Value:
     """A gdb.Value as value_views wants it."""
     read = staticmethod(read_memory)
@@ -48,7 +69,7 @@ class Value:
         self.value = value
 
     def type_name(self):
-        return str(self.value.type.strip_typedefs().unqualified())
+        return _type_name(self.value.type)
 
     def is_pointer(self):
         return self.value.type.strip_typedefs().code == gdb.TYPE_CODE_PTR
@@ -57,6 +78,12 @@ class Value:
         try:
             return Value(self.value[name])
         except gdb.error:
+            pass
+        try:  # more than one base class may have it: the last then, as in a std::tuple its first element is
+            bases = [one for one in self.value.type.strip_typedefs().fields() if one.is_base_class]
+            found = (Value(self.value[one]).field(name) for one in reversed(bases))
+            return next((one for one in found if one is not None), None)
+        except (gdb.error, TypeError):
             return None
 
     def field_behind(self, name):
@@ -69,7 +96,8 @@ class Value:
         return None
 
     def index(self, i):
-        return Value(self.value[i])
+        inside = self.field('_M_elems') or self.field('__elems_') if self.type_name().startswith('std::') else None
+        return Value((inside or self).value[i])
 
     def integer(self):
         try:
@@ -191,7 +219,7 @@ class TensorPrinter:
         if self.unfinished:
             return
         try:
-            name = str(self.value.type.strip_typedefs().unqualified())
+            name = _type_name(self.value.type)
             if value_views.has_view(name) or value_views.RECORD.match(name):
                 yield from value_views.view_of(Value(self.value)).rows_text()
         except (Garbage, gdb.error, OverflowError, RecursionError):
@@ -204,13 +232,13 @@ def _lookup(value):
         return TextPrinter(value)
     if value_type.code in (gdb.TYPE_CODE_REF, gdb.TYPE_CODE_RVALUE_REF):
         value_type = value_type.target().strip_typedefs()
-        if value_views.is_shown(str(value_type.unqualified())):
+        if value_views.is_shown(_type_name(value_type)):
             try:
                 return TensorPrinter(value.referenced_value())
             except gdb.error:
                 return None
         return None
-    if value_type.code == gdb.TYPE_CODE_STRUCT and value_views.is_shown(str(value_type.unqualified())):
+    if value_type.code == gdb.TYPE_CODE_STRUCT and value_views.is_shown(_type_name(value_type)):
         return TensorPrinter(value)
     return None
 
@@ -254,10 +282,11 @@ class Frame:
         return symbol is not None and not self._is_complete(symbol)
 
     def locals(self):
-        """(name, value) of the arguments and of the variables that are complete."""
+        """(name, value) of the arguments and of the variables that are complete, static ones left out."""
         seen = set()
         for symbol in _symbols_in(self.frame):
-            if (symbol.is_variable or symbol.is_argument) and symbol.name not in seen:
+            if (symbol.is_variable or symbol.is_argument) and symbol.name not in seen \
+                    and symbol.addr_class != gdb.SYMBOL_LOC_STATIC:
                 seen.add(symbol.name)
                 if self._is_complete(symbol):
                     yield symbol.name, Value(self.frame.read_var(symbol))
@@ -313,19 +342,13 @@ class Debugger:
     def evaluate(self, text, frame=None):
         """An expression in the selected frame, or in another one, which is not left selected."""
         selected = gdb.selected_frame() if frame is not None else None
-        calls_were_allowed = gdb.parameter('may-call-functions')
-        gdb.execute('set may-call-functions off')
         try:
             if frame is not None:
                 frame.frame.select()
-            value = gdb.parse_and_eval(text)
-            if value.type.strip_typedefs().code not in (gdb.TYPE_CODE_STRUCT, gdb.TYPE_CODE_ARRAY):
-                value.fetch_lazy()
-            return Value(value)
+            return Value(_evaluated(text))
         except gdb.error as error:
             raise Mistake('%s: %s' % (text, error)) from None
         finally:
-            gdb.execute('set may-call-functions %s' % ('on' if calls_were_allowed else 'off'))
             if selected is not None:
                 selected.select()
 
@@ -384,7 +407,7 @@ class Debugger:
     def stage_state(self):
         """That of the selected thread. Over the thread library where there is one (not on a core file)."""
         try:
-            return Value(gdb.parse_and_eval("&'glassbox::stage_state()::state'")).target()
+            return Value(_evaluated("&'glassbox::stage_state()::state'")).target()
         except (gdb.error, Garbage):
             pass
         state = self.latest_state()
@@ -395,7 +418,7 @@ class Debugger:
     def latest_state(self):
         """That of the thread that passed a stage last."""
         try:
-            pointer = value_views.plain_pointer(Value(gdb.parse_and_eval('glassbox::latest_stage_state')))
+            pointer = value_views.plain_pointer(Value(_evaluated('glassbox::latest_stage_state')))
             return pointer.target() if pointer.integer() else None
         except (gdb.error, Garbage):
             raise Mistake('the program has no glassbox::stage_state() that can be read here') from None

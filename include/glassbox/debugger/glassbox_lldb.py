@@ -149,6 +149,9 @@ class Value:
         return self.target().field(name)
 
     def index(self, i):
+        if self.type_name().startswith('std::'):  # lldb 14 cannot make out the member of a std::array of g++'s
+            element = self.value.GetType().GetCanonicalType().GetTemplateArgumentType(0)
+            return Value(self.value.CreateValueFromAddress('[%d]' % i, self.address() + i * element.GetByteSize(), element))
         if not self.is_pointer():
             return Value(self.value.GetChildAtIndex(i))
         element = self.value.GetType().GetCanonicalType().GetPointeeType()  # the children of a pointer are the members

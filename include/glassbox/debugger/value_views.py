@@ -4,7 +4,7 @@ Written once for gdb and lldb, against what both can say of a value without runn
 
     value.type_name()    'glassbox::Tensor<float>': without const, reference and typedef
     value.field(name)    a member, those of base classes included; None if there is none
-    value.index(i)       an element of an array member
+    value.index(i)       an element of an array member, or of a std::array
     value.integer()      its number (of a pointer: the address)
     value.address()      where it lies
     value.target()       what a pointer points to
@@ -168,8 +168,7 @@ def vector_element(vector, i):
     element: what a debugger reads there belongs to something else."""
     array = re.match(r'^std::(?:__1::)?array<.*, (\d+)(?:UL|ul)?>$', vector.type_name())
     if array:
-        elements = vector.field('_M_elems') or vector.field('__elems_')
-        return None if elements is None else _array_element(elements, int(array.group(1)), i, 'std::array')
+        return _array_element(vector, int(array.group(1)), i, 'std::array')
     plain = re.match(r'^[^()]*?\[(\d+)\]', vector.type_name())
     if plain:
         return _array_element(vector, int(plain.group(1)), i, 'array')
