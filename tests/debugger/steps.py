@@ -101,16 +101,19 @@ def gdb_step():
 
 
 def lldb_step(debugger):
+    import lldb
     import where
     process = debugger.GetSelectedTarget().GetProcess()
 
     def step():
         thread = process.GetSelectedThread()
         thread.StepInto()
+        if process.GetState() != lldb.eStateStopped:
+            return None
         frame = thread.GetFrameAtIndex(0)
         entry = frame.GetLineEntry()
         name = where.function_name(frame.GetFunctionName() or '?')
-        if not thread.IsValid() or name.startswith('glassbox::CausalLM<') and not stops_nowhere:
+        if name.startswith('glassbox::CausalLM<') and not stops_nowhere:
             return None
         return entry.GetFileSpec().fullpath or '?', entry.GetLine(), name
     return step
