@@ -37,7 +37,7 @@ class TrainProgram : public ::testing::Test {
   Outcome train(const std::string& name, std::vector<std::string> more = {}, const std::string& before = "") {
     std::vector<std::string> arguments{
         "--output",       output(name), "--steps",    "4", "--batch",  "2", "--corpus",      "6",
-        "--print",        "2",          "--every",    "4", "--warmup", "2", "--short-steps", "4",
+        "--print",        "2",          "--every",    "3", "--warmup", "2", "--short-steps", "4",
         "--short-length", "12",         "--held-out", "2"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run_program("train", arguments, before);
