@@ -1,5 +1,5 @@
-// run_main of command_line.hpp. Apart from that file for the debugger: it has debug information, so that `step` in
-// main arrives in the program, and no CLI11.
+// run_main of command_line.hpp. Apart from that file for the debugger: it has debug information, so that
+// `step` in main arrives in the program, and no CLI11.
 #include <exception>
 #include <iostream>
 #include <new>

@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
   std::sort(times.begin(), times.end());
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  std::printf("glassbox, %lld threads: median %.3f s a step, %ld MB at most\n", static_cast<long long>(threads),
-              times[times.size() / 2], usage.ru_maxrss / 1024);
+  std::printf("glassbox, %lld threads: median %.3f s a step, %ld MB at most\n",
+              static_cast<long long>(threads), times[times.size() / 2], usage.ru_maxrss / 1024);
   return 0;
 }

@@ -1,4 +1,5 @@
-// Modules and the containers of the standard library, stopped in, for sessions of a debugger (containers.session).
+// Modules and the containers of the standard library, stopped in, for sessions of a debugger
+// (containers.session).
 #include <cstddef>
 #include <cstring>
 #include <string>

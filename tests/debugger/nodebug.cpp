@@ -1,5 +1,5 @@
-// The first frames of debugged_nodebug: a main without debug information (this file is compiled with -g0), which
-// calls that of flow.cpp.
+// The first frames of debugged_nodebug: a main without debug information (this file is compiled with -g0),
+// which calls that of flow.cpp.
 #undef main
 int flow_main();
 

@@ -5,11 +5,11 @@
 //       -fno-var-tracking -fno-omit-frame-pointer -fno-shrink-wrap -fno-ipa-sra -fcf-protection=branch
 //       -include glassbox/debugger/study_build.hpp main.cpp
 //
-// clang++ takes -fno-omit-frame-pointer -fstandalone-debug instead of the second line. (Without the first flag
-// of either, gdb may stop in a function before its arguments are there; without the other four of g++, `step` in
-// lldb may enter the standard library, or lose its way in Eigen. The last one is for x86 alone.) CMake's preset `debug` gives
-// these flags to our own tests and examples. The header is optional: without it, -O0 -g shows the same lines
-// and locals and is some ten times slower.
+// clang++ takes -fno-omit-frame-pointer -fstandalone-debug instead of the second line. (Without the first
+// flag of either, gdb may stop in a function before its arguments are there; without the other four of g++,
+// `step` in lldb may enter the standard library, or lose its way in Eigen. The last one is for x86 alone.)
+// CMake's preset `debug` gives these flags to our own tests and examples. The header is optional: without it,
+// -O0 -g shows the same lines and locals and is some ten times slower.
 //
 // How it works: the unit is compiled at -O3. What is included here, first, keeps that: Eigen, the standard
 // headers below, and glassbox's kernels. All that comes after the pragma is compiled at -O0: the book, the
