@@ -23,9 +23,10 @@ std::string label_of(const examples::Lesson& lesson, TokenId label) {
 
 void show(const examples::Lesson& lesson) {
   BatchReport report;
-  const TrainingBatch batch = batch_of({{lesson.ids, 0}}, 0, 256, false, report);  // one text, no prompt
-  const Tensor<float> logits = lesson.causal_lm.forward(batch.input_ids);          // [batch, seq, vocab]
-  const Tensor<TokenId> shifted_labels = shift_labels(batch.labels);               // [batch, seq]
+  const TrainingBatch batch =
+      batch_of({{lesson.ids, 0}}, 0, lesson.input_ids.dim(1), false, report);  // one text, no prompt
+  const Tensor<float> logits = lesson.causal_lm.forward(batch.input_ids);      // [batch, seq, vocab]
+  const Tensor<TokenId> shifted_labels = shift_labels(batch.labels);           // [batch, seq]
   const CrossEntropy<float> result = cross_entropy(logits, shifted_labels);
   const Tensor<float> probabilities = softmax(logits);
 

@@ -17,10 +17,10 @@ using namespace glassbox;
 
 namespace {
 
-// The square root of the sum of squares, in three digits.
+// The square root of the sum of squares, in two digits.
 std::string length_of(const float* values, Index size) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.3g", std::sqrt(loops::sum_of_squares(values, size)));
+  std::snprintf(text, sizeof text, "%.1e", std::sqrt(loops::sum_of_squares(values, size)));
   return text;
 }
 
@@ -28,7 +28,7 @@ void show(const examples::Lesson& lesson) {
   const CausalLM<float> causal_lm = make_trainable(lesson.causal_lm);
   CausalLM<float> gradients = zero_gradients(causal_lm);
   BatchReport report;
-  const TrainingBatch batch = batch_of({{lesson.ids, 0}}, 0, 256, false, report);
+  const TrainingBatch batch = batch_of({{lesson.ids, 0}}, 0, lesson.input_ids.dim(1), false, report);
 
   std::vector<std::vector<std::string>> rows{{"stage", "layer", "shape", "length"}};
   ScopedStageHook hook([&rows](StageRecord& record) {

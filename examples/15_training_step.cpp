@@ -27,8 +27,9 @@ void show(const examples::Lesson& lesson) {
   CausalLM<float> causal_lm = make_trainable(lesson.causal_lm);
   std::vector<TokenId> ids = lesson.ids;  // the text, and what it never heard: the text again
   ids.insert(ids.end(), lesson.ids.begin() + 1, lesson.ids.end());
+  const Index longest = lesson.causal_lm.config.max_position_embeddings;
   BatchReport report;
-  const TrainingBatch batch = batch_of({{ids, 0}}, 0, 256, false, report);
+  const TrainingBatch batch = batch_of({{ids, 0}}, 0, longest, false, report);
 
   std::vector<Parameter<float>> parameters = parameters_of(causal_lm);
   AdamWConfig config;

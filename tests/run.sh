@@ -91,7 +91,7 @@ regenerate() {
 
 run_full() {
   .ci/install_packages.sh "${packages[@]}" clang clang-format gdb gdbserver lldb python3
-  .ci/parts.sh build/full 2000 \
+  GLASSBOX_MIXED_COMPILERS=1 .ci/parts.sh build/full 2000 \
     g++:debug clang++:debug g++:release:together clang++:release:together g++:sanitize:together \
     clang++:sanitize:together \
     headers:g++:c++20 headers:g++:c++23 headers:clang++:c++20 headers:clang++:c++2b cost:g++ mutants format

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the program of mixed_units/ from two units with different flags, in both link orders, and runs it: a
-# baseline -O0 unit and a -O3 -march=native one, with the study build, and of two compilers where both are
-# there. Usage: mixed_units.sh FOLDER (scratch).
+# baseline -O0 unit and a -O3 -march=native one, with the study build, and, with GLASSBOX_MIXED_COMPILERS=1, of
+# two compilers where both are there. Usage: mixed_units.sh FOLDER (scratch).
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -50,6 +50,7 @@ run_pair baseline "$first_compiler" native "$first_compiler"
 run_pair native "$first_compiler" baseline "$first_compiler"
 run_pair study "$first_compiler" native "$first_compiler"
 run_pair native "$first_compiler" study "$first_compiler"
+if [[ ${GLASSBOX_MIXED_COMPILERS:-} != 1 ]]; then exit 0; fi
 for second_compiler in g++ clang++; do
   if [[ $second_compiler == "$first_compiler" ]] || ! command -v "$second_compiler" > /dev/null; then continue; fi
   run_pair baseline "$first_compiler" native "$second_compiler"
