@@ -160,22 +160,6 @@ std::vector<TrainingBatch> batches_of_step(const Options& options, Training& tra
 }
 
 // ---- what the model can do ------------------------------------------------------------------------------
-// The mean loss over the held-out texts.
-double held_out_loss(const Training& training) {
-  double sum = 0;
-  Index counted = 0;
-  for (const TrainingExample& example : training.held_out) {
-    glassbox::BatchReport report;
-    const TrainingBatch batch =
-        glassbox::batch_of({example}, 0, training.causal_lm.config.max_position_embeddings, true, report);
-    const glassbox::CrossEntropy<float> result = glassbox::cross_entropy(
-        training.causal_lm.forward(batch.input_ids), glassbox::shift_labels(batch.labels));
-    sum += result.sum;
-    counted += result.counted;
-  }
-  return counted == 0 ? 0 : sum / static_cast<double>(counted);
-}
-
 // How many held-out questions get the right answer, the likeliest token at a time.
 Index right_answers(const Training& training) {
   Index right = 0;
@@ -203,7 +187,10 @@ std::string sample(const Training& training, const std::string& prompt, std::uin
 }
 
 void show_progress(const Options& options, const Training& training) {
-  if (!training.held_out.empty()) std::printf("  held out: loss %.4f", held_out_loss(training));
+  if (!training.held_out.empty())
+    std::printf("  held out: loss %.4f",
+                examples::mean_loss(training.causal_lm, training.held_out,
+                                    training.causal_lm.config.max_position_embeddings));
   if (options.task == "questions" && options.text.empty()) {
     std::printf(", %lld of %zu answers right", static_cast<long long>(right_answers(training)),
                 training.held_out.size());

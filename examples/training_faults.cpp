@@ -83,21 +83,6 @@ double mean_of(const std::vector<double>& losses, std::size_t begin, std::size_t
 }
 
 // ---- fables from nothing --------------------------------------------------------------------------------
-// The mean loss per token on texts, as it should be computed.
-double true_loss(const CausalLM<float>& causal_lm, const std::vector<TrainingExample>& texts, Index longest) {
-  double sum = 0;
-  Index counted = 0;
-  for (const TrainingExample& text : texts) {
-    glassbox::BatchReport report;
-    const TrainingBatch batch = glassbox::batch_of({text}, 0, longest, true, report);
-    const glassbox::CrossEntropy<float> result =
-        glassbox::cross_entropy(causal_lm.forward(batch.input_ids), glassbox::shift_labels(batch.labels));
-    sum += result.sum;
-    counted += result.counted;
-  }
-  return sum / static_cast<double>(counted);
-}
-
 // Labels that are wrong by `places` once the loss has shifted them.
 void move_labels(TrainingBatch& batch, Index places) {
   const glassbox::Tensor<TokenId> labels = batch.labels;
@@ -165,9 +150,9 @@ Outcome train_fables(const Options& options, const std::string& fault) {
   }
   outcome.after = {
       {"loss on new English fables",
-       examples::number_text(true_loss(causal_lm, of_language(held_out, 0), 128), 3)},
+       examples::number_text(examples::mean_loss(causal_lm, of_language(held_out, 0), 128), 3)},
       {"loss on new Chinese fables",
-       examples::number_text(true_loss(causal_lm, of_language(held_out, 1), 128), 3)},
+       examples::number_text(examples::mean_loss(causal_lm, of_language(held_out, 1), 128), 3)},
       {"texts cut / ids cut off", std::to_string(report.truncated) + " / " + std::to_string(report.cut_ids)}};
   return outcome;
 }

@@ -113,6 +113,21 @@ std::vector<TrainingExample> text_examples(const glassbox::Tokenizer& tokenizer,
   return std::move(blocks.blocks);
 }
 
+double mean_loss(const glassbox::CausalLM<float>& causal_lm, const std::vector<TrainingExample>& texts,
+                 glassbox::Index longest) {
+  double sum = 0;
+  glassbox::Index counted = 0;
+  for (const TrainingExample& text : texts) {
+    glassbox::BatchReport report;
+    const glassbox::TrainingBatch batch = glassbox::batch_of({text}, 0, longest, true, report);
+    const glassbox::CrossEntropy<float> result =
+        glassbox::cross_entropy(causal_lm.forward(batch.input_ids), glassbox::shift_labels(batch.labels));
+    sum += result.sum;
+    counted += result.counted;
+  }
+  return counted == 0 ? 0 : sum / static_cast<double>(counted);
+}
+
 std::string read_text_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;

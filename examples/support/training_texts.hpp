@@ -34,6 +34,11 @@ std::vector<glassbox::TrainingExample> text_examples(const glassbox::Tokenizer& 
                                                      const std::string& path, glassbox::Index block_length,
                                                      glassbox::Index& left_over);
 
+// The mean loss over the labels of all texts, prompts not counted; each is cut to `longest` tokens. 0 without
+// a text.
+double mean_loss(const glassbox::CausalLM<float>& causal_lm,
+                 const std::vector<glassbox::TrainingExample>& texts, glassbox::Index longest);
+
 // The whole file. Throws std::runtime_error naming the file where it cannot be read.
 std::string read_text_file(const std::string& path);
 
