@@ -9,11 +9,11 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
-#include <map>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "glassbox/causal_lm.hpp"
@@ -21,6 +21,7 @@
 #include "glassbox/random.hpp"
 #include "glassbox/sampler.hpp"
 #include "support/command_line.hpp"
+#include "support/fable_words.hpp"
 #include "support/fables.hpp"
 #include "support/open_model.hpp"
 
@@ -37,6 +38,7 @@ struct Options {
   std::uint64_t seed = 2;
   double temperature = 1;
   double at_least = 0;
+  bool heads = false;
   std::string language = "both";
   std::string split = "held-out";
 };
@@ -50,18 +52,6 @@ double percent(const Count& count) {
   return count.all == 0 ? 0 : 100.0 * static_cast<double>(count.right) / static_cast<double>(count.all);
 }
 
-// The position of the piece that begins at each byte of the story. ids begin with the begin token.
-std::map<std::size_t, Index> positions_by_offset(const glassbox::Tokenizer& tokenizer,
-                                                 const std::vector<TokenId>& ids) {
-  std::map<std::size_t, Index> positions;
-  std::size_t offset = 0;  // in the story with the space that the tokenizer puts in front
-  for (std::size_t i = 1; i < ids.size(); ++i) {
-    positions[offset == 0 ? 0 : offset - 1] = static_cast<Index>(i);
-    offset += tokenizer.piece_bytes(ids[i]).size();
-  }
-  return positions;
-}
-
 // Throws NumericError where a logit is NaN or +infinity: a broken model must not pass for one that is wrong.
 TokenId likeliest(const Tensor<float>& logits, Index position) {
   Tensor<float> next_token_logits({{"vocab", logits.cols()}});
@@ -70,24 +60,67 @@ TokenId likeliest(const Tensor<float>& logits, Index position) {
   return glassbox::argmax(next_token_logits);
 }
 
+// How much each head attends to the name that a pronoun stands for, wherever the name stands before it: the
+// weights of all these places added. By layer, then by head.
+using HeadSums = std::vector<std::vector<double>>;
+struct PronounAttention {
+  HeadSums before;  // from the token before the pronoun, which predicts it
+  HeadSums at;      // from the pronoun
+  std::uint64_t pronouns = 0;
+};
+
+// attn_weights [batch, head, query, key] of one layer and one story; the query stands `offset` before the
+// pronoun.
+void add_attention(const Tensor<float>& attn_weights, const std::vector<examples::FableWord>& words,
+                   Index offset, std::vector<double>& sums) {
+  sums.resize(static_cast<std::size_t>(attn_weights.dim(1)));
+  for (const examples::FableWord& pronoun : words) {
+    if (pronoun.kind != fables::Kind::pronoun) continue;
+    const Index query = pronoun.position - offset;
+    for (const examples::FableWord& name : words) {
+      if (name.kind != fables::Kind::name || name.position > query) continue;
+      for (Index head = 0; head < attn_weights.dim(1); ++head) {
+        sums[static_cast<std::size_t>(head)] +=
+            static_cast<double>(attn_weights(0, head, query, name.position));
+      }
+    }
+  }
+}
+
+// One forward pass for a story's score, and for what its heads look at on the way.
 void score_story(const glassbox::CausalLM<float>& causal_lm, const glassbox::Tokenizer& tokenizer,
-                 const fables::Story& story, Score& score) {
+                 const fables::Story& story, Score& score, PronounAttention& attention) {
   const std::vector<TokenId> ids = tokenizer.encode_with_special_tokens(story.text);
+  const std::vector<examples::FableWord> words = examples::fable_words(tokenizer, story, ids);
   Tensor<TokenId> input_ids({{"batch", 1}, {"seq", static_cast<Index>(ids.size())}});
   for (std::size_t i = 0; i < ids.size(); ++i) input_ids(0, static_cast<Index>(i)) = ids[i];
+  attention.before.resize(causal_lm.model.layers.size());
+  attention.at.resize(causal_lm.model.layers.size());
+  const glassbox::ScopedStageHook hook([&](const glassbox::StageRecord& record) {
+    if (std::string_view(record.name) != "attn_weights") return;
+    const std::size_t layer = static_cast<std::size_t>(record.layer);
+    add_attention(*record.f32, words, 1, attention.before[layer]);
+    add_attention(*record.f32, words, 0, attention.at[layer]);
+  });
   const Tensor<float> logits = causal_lm.forward(input_ids);  // [batch, seq, vocab]
-  const std::map<std::size_t, Index> positions = positions_by_offset(tokenizer, ids);
-  for (const fables::Word& word : story.words) {
+  for (const examples::FableWord& word : words) {
+    if (word.kind == fables::Kind::pronoun) attention.pronouns += 1;
     const std::size_t kind = static_cast<std::size_t>(word.kind);
-    if (!word.forced || kind >= score.size()) continue;
-    const auto position = positions.find(word.begin);
-    if (position == positions.end()) {
-      throw std::runtime_error("the tokenizer has a piece that reaches over the beginning of \"" + word.text +
-                               "\"");
-    }
+    if (!word.recalled || kind >= score.size()) continue;
     score[kind].all += 1;
     // The logits at a position are about the token after it.
-    if (likeliest(logits, position->second - 1) == input_ids(0, position->second)) score[kind].right += 1;
+    if (likeliest(logits, word.position - 1) == input_ids(0, word.position)) score[kind].right += 1;
+  }
+}
+
+void print_heads(const char* from, const HeadSums& sums, std::uint64_t pronouns) {
+  std::printf("  attention to the name, from %s, mean of %llu\n", from,
+              static_cast<unsigned long long>(pronouns));
+  for (std::size_t layer = 0; layer < sums.size(); ++layer) {
+    std::printf("    layer %zu:", layer);
+    for (const double sum : sums[layer])
+      std::printf("  %.3f", pronouns == 0 ? 0 : sum / static_cast<double>(pronouns));
+    std::printf("\n");
   }
 }
 
@@ -125,13 +158,14 @@ bool score_language(const glassbox::Checkpoint<float>& checkpoint, const glassbo
                               : options.split == "held-out" ? fables::Split::held_out
                                                             : fables::Split::any;
   Score score;
+  PronounAttention attention;
   glassbox::RandomGenerator seeds(options.seed);
   const char* language_name = language == fables::Language::english ? "English" : "Chinese";
   {
     examples::Progress progress(std::string(language_name) + " stories", options.stories);
     for (std::uint64_t number = 0; number < options.stories; ++number) {
       const fables::Story story = fables::make_story(language, seeds.next_bits(), split);
-      score_story(checkpoint.causal_lm, tokenizer, story, score);
+      score_story(checkpoint.causal_lm, tokenizer, story, score, attention);
       progress.step();
     }
   }
@@ -142,6 +176,10 @@ bool score_language(const glassbox::Checkpoint<float>& checkpoint, const glassbo
                 static_cast<unsigned long long>(score[kind].right),
                 static_cast<unsigned long long>(score[kind].all), percent(score[kind]));
     good = good && percent(score[kind]) >= options.at_least;
+  }
+  if (options.heads && options.stories > 0) {
+    print_heads("the token that predicts its pronoun", attention.before, attention.pronouns);
+    print_heads("the pronoun", attention.at, attention.pronouns);
   }
   if (options.free_stories > 0) {
     const Count count =
@@ -186,6 +224,10 @@ int score_fables(int argc, char** argv) {
       "the grammar refuses");
   command_line.option("--temperature", options.temperature, "T",
                       "for --free; 0: always the likeliest word, so one story is enough");
+  command_line.flag(
+      "--heads", options.heads,
+      "also print how much each head attends to a name from where its pronoun is said: the mean over "
+      "all pronouns, a line per layer, a column per head");
   command_line.footer("Example:\n  score_fables --at-least 95 --free 200");
   if (const std::optional<int> exit_code = command_line.parse(argc, argv)) return *exit_code;
 

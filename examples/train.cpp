@@ -55,8 +55,7 @@ struct Options {
   std::int64_t accumulate = 1;
   std::int64_t threads = 2;
   std::int64_t block = 0;
-  std::int64_t short_steps = 1000;
-  std::int64_t short_length = 48;
+  std::int64_t max_length = 0;
   std::int64_t warmup = 100;
   std::int64_t every = 500;
   std::int64_t print = 100;
@@ -85,8 +84,9 @@ struct Training {
   CausalLM<float> causal_lm;
   std::unique_ptr<glassbox::Tokenizer> tokenizer;
   glassbox::GenerationConfig generation_config;
-  std::vector<TrainingExample> learned;   // what it learns from
-  std::vector<TrainingExample> held_out;  // what it is asked about now and then
+  std::vector<TrainingExample> learned;            // what it learns from
+  std::vector<TrainingExample> held_out;           // what it is asked about now and then
+  std::vector<TrainingExample> held_out_recalled;  // the same fables, with labels on recalled words only
   std::unique_ptr<glassbox::GradientWorkers<float>> workers;
   glassbox::AdamW<float> optimizer;
   glassbox::LearningRateSchedule schedule;
@@ -114,10 +114,16 @@ void make_texts(const Options& options, Training& training) {
                  options.text.c_str(), training.learned.size(), static_cast<long long>(left_over));
     return;
   }
-  const bool questions = options.task == "questions";
-  const auto make = questions ? examples::question_examples : examples::fable_examples;
-  training.learned = make(tokenizer, options.corpus, options.seed, fables::Split::train);
-  training.held_out = make(tokenizer, options.held_out, held_out_seed, fables::Split::held_out);
+  const fables::Split learned = fables::Split::train, held_out = fables::Split::held_out;
+  if (options.task == "questions") {
+    training.learned = examples::question_examples(tokenizer, options.corpus, options.seed, learned);
+    training.held_out = examples::question_examples(tokenizer, options.held_out, held_out_seed, held_out);
+    return;
+  }
+  training.learned = examples::fable_examples(tokenizer, options.corpus, options.seed, learned);
+  training.held_out = examples::fable_examples(tokenizer, options.held_out, held_out_seed, held_out);
+  training.held_out_recalled = examples::fable_examples(tokenizer, options.held_out, held_out_seed, held_out,
+                                                        examples::Learned::recalled_words);
 }
 
 // The text number `position` of all epochs one after the other, each in an order of its own.
@@ -132,6 +138,23 @@ const TrainingExample& text_at(const Options& options, Training& training, Index
   return training.learned[static_cast<std::size_t>(number)];
 }
 
+// Tokens of the longest text that is not cut.
+Index max_length(const Options& options, const Training& training) {
+  const Index context = training.causal_lm.config.max_position_embeddings;
+  return options.max_length == 0 ? context : std::min(options.max_length, context);
+}
+
+void say_what_is_cut(const Options& options, const Training& training) {
+  const Index longest = max_length(options, training);
+  std::size_t cut = 0;
+  for (const TrainingExample& example : training.learned) {
+    if (static_cast<Index>(example.ids.size()) > longest) cut += 1;
+  }
+  if (cut == 0) return;
+  std::fprintf(stderr, "train: %zu of %zu texts are longer than %lld tokens and lose their end\n", cut,
+               training.learned.size(), static_cast<long long>(longest));
+}
+
 TokenId padding_of(const Training& training) {
   const TokenId pad = training.tokenizer->pad_id();
   if (pad >= 0) return pad;
@@ -142,10 +165,7 @@ TokenId padding_of(const Training& training) {
 // The batches of one step, --accumulate of them.
 std::vector<TrainingBatch> batches_of_step(const Options& options, Training& training,
                                            glassbox::BatchReport& report) {
-  const bool is_short =
-      options.task == "fables" && options.text.empty() && training.step < options.short_steps;
-  const Index context = training.causal_lm.config.max_position_embeddings;
-  const Index longest = is_short ? std::min(options.short_length, context) : context;
+  const Index longest = max_length(options, training);
   std::vector<TrainingBatch> batches;
   Index position = training.step * options.batch;
   for (Index part = 0; part < options.accumulate; ++part) {
@@ -187,25 +207,29 @@ std::string sample(const Training& training, const std::string& prompt, std::uin
 }
 
 void show_progress(const Options& options, const Training& training) {
-  if (!training.held_out.empty())
-    std::printf("  held out: loss %.4f",
-                examples::mean_loss(training.causal_lm, training.held_out,
-                                    training.causal_lm.config.max_position_embeddings));
-  if (options.task == "questions" && options.text.empty()) {
-    std::printf(", %lld of %zu answers right", static_cast<long long>(right_answers(training)),
-                training.held_out.size());
-  }
-  if (!training.held_out.empty()) std::printf("\n");
+  const Index context = training.causal_lm.config.max_position_embeddings;
   const std::uint64_t seed = static_cast<std::uint64_t>(training.step);
   if (!options.text.empty()) {
     std::printf("  > %s\n", examples::printable(sample(training, "", seed)).c_str());
-  } else if (options.task == "fables") {
-    std::printf("  > %s\n", sample(training, "Once upon a time", seed).c_str());
-    std::printf("  > %s\n", sample(training, "从前", seed).c_str());
-  } else {
+    return;
+  }
+  if (!training.held_out.empty()) {
+    std::printf("  held out: loss %.4f", examples::mean_loss(training.causal_lm, training.held_out, context));
+    if (options.task == "questions") {
+      std::printf(", %lld of %zu answers right\n", static_cast<long long>(right_answers(training)),
+                  training.held_out.size());
+    } else {
+      std::printf(", %.1f %% of the recalled words right\n",
+                  examples::percent_right(training.causal_lm, training.held_out_recalled, context));
+    }
+  }
+  if (options.task == "questions") {
     const examples::Question question =
         examples::make_question(fables::Language::english, seed, fables::Split::held_out);
     std::printf("  > %s\n", sample(training, question.prompt, seed).c_str());
+  } else {
+    std::printf("  > %s\n", sample(training, "Once upon a time", seed).c_str());
+    std::printf("  > %s\n", sample(training, "从前", seed).c_str());
   }
 }
 
@@ -261,8 +285,7 @@ glassbox::TrainingProgress progress_of(const Options& options, const Training& t
                        {"accumulate", options.accumulate},
                        {"threads", options.threads},
                        {"warmup", options.warmup},
-                       {"short_steps", options.short_steps},
-                       {"short_length", options.short_length},
+                       {"max_length", options.max_length},
                        {"texts", static_cast<Index>(training.learned.size())},
                        {"seed", static_cast<Index>(options.seed)},
                        {"mask", options.no_mask ? 0 : 1}};
@@ -314,6 +337,7 @@ Training prepare(const Options& options) {
   }
   training.tokenizer = examples::open_tokenizer(options.model, training.causal_lm.config);
   make_texts(options, training);
+  say_what_is_cut(options, training);
   std::vector<glassbox::Parameter<float>> parameters = glassbox::parameters_of(training.causal_lm);
   const std::vector<glassbox::ParameterRule> rules = glassbox::parameter_rules(parameters, options.freeze);
   if (options.table || !options.freeze.empty())
@@ -404,8 +428,9 @@ std::string wrong_options(const Options& options) {
     if (value < 1) return std::string(name) + " must be at least 1";
   }
   if (options.stop_after < 0) return "--stop-after must be at least 1, or 0 for all";
-  if (options.warmup < 0 || options.short_steps < 0) return "--warmup and --short-steps must be at least 0";
-  if (options.short_length < 2) return "--short-length must be at least 2";
+  if (options.warmup < 0) return "--warmup must be at least 0";
+  if (options.max_length != 0 && options.max_length < 2)
+    return "--max-length must be at least 2, or 0 for the whole context";
   if (options.block != 0 && options.block < 2)
     return "--block must be at least 2, or 0 for the whole context";
   if (options.batch % options.accumulate != 0) return "--batch must be a multiple of --accumulate";
@@ -446,8 +471,8 @@ void describe(Options& options, examples::CommandLine& command_line) {
   command_line.option("--clip", options.clip, "X", "the longest gradient; 0: any");
   command_line.option("--corpus", options.corpus, "N", "different texts to learn from");
   command_line.option("--held-out", options.held_out, "N", "texts it never learns from, to measure it by");
-  command_line.option("--short-steps", options.short_steps, "N", "so many first steps see beginnings only");
-  command_line.option("--short-length", options.short_length, "N", "tokens of such a beginning");
+  command_line.option("--max-length", options.max_length, "N",
+                      "longer texts lose their end, which is said; 0: the model's whole context");
   command_line.option("--seed", options.seed, "N", "start of the random numbers");
   command_line.option("--every", options.every, "N", "steps between samples; the model is saved then");
   command_line.option("--print", options.print, "N", "steps between lines");

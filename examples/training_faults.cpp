@@ -56,6 +56,10 @@ constexpr Fault faults[] = {
      "a tenth of it; warm-up; look at the gradient's length"},
     {"rate-too-low", "the loss falls, but hardly", "the learning rate is too low",
      "ten times as much, until the loss begins to jump, then half"},
+    {"weights-too-small",
+     "the loss falls and stays where it is, and nothing that stands farther back is recalled",
+     "the first weights are so small that every head looks everywhere alike, and finds no reason not to",
+     "initialize_model() without a deviation of one's own: 1 / sqrt(hidden_size)"},
     {"not-shuffled", "the loss is good, then jumps; what was learned first is forgotten",
      "the texts come sorted: first all of one kind, then all of the other",
      "shuffled_order() for every epoch"},
@@ -119,6 +123,8 @@ Outcome train_fables(const Options& options, const std::string& fault) {
       *tokenizer, static_cast<std::uint64_t>(steps * texts_in_step), 1, fables::Split::train);
   const std::vector<TrainingExample> held_out =
       examples::fable_examples(*tokenizer, 32, 2, fables::Split::held_out);
+  const std::vector<TrainingExample> recalled =
+      examples::fable_examples(*tokenizer, 32, 2, fables::Split::held_out, examples::Learned::recalled_words);
   std::vector<TrainingExample> texts = corpus;
   if (fault == "not-shuffled") {
     texts = of_language(corpus, 0);
@@ -126,6 +132,7 @@ Outcome train_fables(const Options& options, const std::string& fault) {
   }
 
   CausalLM<float> causal_lm = glassbox::initialize_model<float>(config, 1);
+  if (fault == "weights-too-small") causal_lm = glassbox::initialize_model<float>(config, 1, 0.01);
   std::vector<glassbox::Parameter<float>> parameters = glassbox::parameters_of(causal_lm);
   glassbox::AdamW<float> optimizer({}, parameters, glassbox::parameter_rules(parameters));
   glassbox::GradientWorkers<float> workers(causal_lm, options.threads);
@@ -153,6 +160,8 @@ Outcome train_fables(const Options& options, const std::string& fault) {
        examples::number_text(examples::mean_loss(causal_lm, of_language(held_out, 0), 128), 3)},
       {"loss on new Chinese fables",
        examples::number_text(examples::mean_loss(causal_lm, of_language(held_out, 1), 128), 3)},
+      {"percent of the recalled words right",
+       examples::number_text(examples::percent_right(causal_lm, recalled, 128), 3)},
       {"texts cut / ids cut off", std::to_string(report.truncated) + " / " + std::to_string(report.cut_ids)}};
   return outcome;
 }

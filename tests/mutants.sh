@@ -497,14 +497,17 @@ value training/gradient_norm.hpp training/gradient_norm 'max_norm == 0 || factor
 value training/gradient_norm.hpp training/gradient_norm 'double(values[i]) * double(values[i])' \
   'std::abs(double(values[i]))'
 value training/gradient_norm.hpp training/gradient_norm '!std::isfinite(values[i])' 'std::isnan(values[i])'
-value training/training_batch.hpp training/training_batch 'is_token && s >= first_counted' 'is_token'
-value training/training_batch.hpp training/training_batch 'is_token && s >= first_counted' 's >= first_counted'
+value training/training_batch.hpp training/training_batch 's >= first_counted' 'true'
+value training/training_batch.hpp training/training_batch \
+  'is_token ? labels[static_cast<std::size_t>(s)] : ignore_index' \
+  'is_token ? labels[static_cast<std::size_t>(s)] : pad_token_id'
+value training/training_batch.hpp training/training_batch 'example.labels.empty()' 'true'
+value training/training_batch.hpp training/training_batch 'labels != 0 && labels != length' 'false'
 value training/training_batch.hpp training/training_batch 'is_token ? 1 : 0' '1'
 value training/training_batch.hpp training/training_batch 'mask_prompts ? example.prompt_length : 0' \
   'example.prompt_length'
 line training/training_batch.hpp training/training_batch 'report.truncated += 1;' ''
-value training/training_batch.hpp training/training_batch '(std::max)(first_counted, Index(1)) >= length' \
-  'first_counted >= length'
+value training/training_batch.hpp training/training_batch 's > 0 && batch' 'batch'
 value training/training_batch.hpp training/training_batch 'ids.begin() + i * block_length' \
   'ids.begin() + i * (block_length - 1)'
 value training/training_batch.hpp training/training_batch \
@@ -524,6 +527,7 @@ value training/training_step.hpp training/training_step 'clip_gradients(gradient
   'global_norm(gradients)'
 value training/initialize.hpp training/initialize 'deviation / std::sqrt(2 * double(config.num_hidden_layers))' \
   'deviation'
+value training/initialize.hpp training/initialize '1 / std::sqrt(double(config.hidden_size))' '0.02'
 line training/initialize.hpp training/initialize 'norm.weight.row(0).setOnes();' ''
 line training/initialize.hpp training/initialize 'norm.eps = Scalar(config.rms_norm_eps);' ''
 value training/initialize.hpp training/initialize 'std::log(1 - random.next_uniform())' \

@@ -5,11 +5,14 @@
 #include <stdexcept>
 
 #include "glassbox/random.hpp"
+#include "glassbox/sampler.hpp"
 #include "support/command_line.hpp"
+#include "support/fable_words.hpp"
 
 namespace examples {
 namespace {
 
+using glassbox::Tensor;
 using glassbox::TokenId;
 using glassbox::TrainingExample;
 
@@ -57,7 +60,7 @@ void require_begin_and_end(const glassbox::Tokenizer& tokenizer) {
 }  // namespace
 
 std::vector<TrainingExample> fable_examples(const glassbox::Tokenizer& tokenizer, std::uint64_t count,
-                                            std::uint64_t seed, fables::Split split) {
+                                            std::uint64_t seed, fables::Split split, Learned learned) {
   require_begin_and_end(tokenizer);
   std::vector<TrainingExample> examples;
   glassbox::RandomGenerator seeds(seed);
@@ -68,6 +71,14 @@ std::vector<TrainingExample> fable_examples(const glassbox::Tokenizer& tokenizer
     example.ids.push_back(tokenizer.bos_id());
     for (const TokenId id : tokenizer.encode(story.text)) example.ids.push_back(id);
     example.ids.push_back(tokenizer.eos_id());
+    if (learned == Learned::recalled_words) {
+      example.labels.assign(example.ids.size(), glassbox::ignore_index);
+      for (const FableWord& word : fable_words(tokenizer, story, example.ids)) {
+        if (!word.recalled) continue;
+        const std::size_t position = static_cast<std::size_t>(word.position);
+        example.labels[position] = example.ids[position];
+      }
+    }
     examples.push_back(std::move(example));
     progress.step();
   }
@@ -126,6 +137,25 @@ double mean_loss(const glassbox::CausalLM<float>& causal_lm, const std::vector<T
     counted += result.counted;
   }
   return counted == 0 ? 0 : sum / static_cast<double>(counted);
+}
+
+double percent_right(const glassbox::CausalLM<float>& causal_lm, const std::vector<TrainingExample>& texts,
+                     glassbox::Index longest) {
+  glassbox::Index right = 0, all = 0;
+  for (const TrainingExample& text : texts) {
+    glassbox::BatchReport report;
+    const glassbox::TrainingBatch batch = glassbox::batch_of({text}, 0, longest, true, report);
+    const Tensor<float> logits = causal_lm.forward(batch.input_ids);  // [batch, seq, vocab]
+    const Tensor<TokenId> shifted_labels = glassbox::shift_labels(batch.labels);
+    Tensor<float> next_token_logits({{"vocab", logits.cols()}});
+    for (glassbox::Index s = 0; s < shifted_labels.dim(1); ++s) {
+      if (shifted_labels(0, s) == glassbox::ignore_index) continue;
+      next_token_logits.row(0) = logits.row(s);
+      all += 1;
+      if (glassbox::argmax(next_token_logits) == shifted_labels(0, s)) right += 1;
+    }
+  }
+  return all == 0 ? 0 : 100.0 * static_cast<double>(right) / static_cast<double>(all);
 }
 
 std::string read_text_file(const std::string& path) {

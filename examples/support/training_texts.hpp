@@ -11,10 +11,15 @@
 
 namespace examples {
 
+// Which words of a fable are learned, that is, have a label: all, or those that the story so far forces
+// (recalled, see support/fable_words.hpp).
+enum class Learned { all_words, recalled_words };
+
 // `count` fables by the grammar, English and Chinese in turn, each with begin and end token.
 std::vector<glassbox::TrainingExample> fable_examples(const glassbox::Tokenizer& tokenizer,
                                                       std::uint64_t count, std::uint64_t seed,
-                                                      fables::Split split);
+                                                      fables::Split split,
+                                                      Learned learned = Learned::all_words);
 
 // A question about a fable, and its answer.
 struct Question {
@@ -38,6 +43,11 @@ std::vector<glassbox::TrainingExample> text_examples(const glassbox::Tokenizer& 
 // a text.
 double mean_loss(const glassbox::CausalLM<float>& causal_lm,
                  const std::vector<glassbox::TrainingExample>& texts, glassbox::Index longest);
+
+// How many of the labels the model finds the likeliest of all, in percent; each text is cut to `longest`
+// tokens. 0 without a label.
+double percent_right(const glassbox::CausalLM<float>& causal_lm,
+                     const std::vector<glassbox::TrainingExample>& texts, glassbox::Index longest);
 
 // The whole file. Throws std::runtime_error naming the file where it cannot be read.
 std::string read_text_file(const std::string& path);

@@ -126,7 +126,7 @@ cmake --build --preset debug --target 14_backward
 gdb -q build/debug/examples/14_backward
 ```
 
-文本是 “Once upon a time”，模型是内置的那个。每个梯度的意义见 [training.md](../training.md)。`...` 表示这里省略的行。
+文本是 “Once upon a time”，模型是内置的那个。每个梯度的意义见 [training.md](training.md)。`...` 表示这里省略的行。
 
 ```console
 (gdb) source include/glassbox/debugger/glassbox_gdb.py

@@ -100,6 +100,14 @@ TYPED_TEST(InitializeTest, DeviationsOfTheMatricesNormsAndBiases) {
   EXPECT_GT(double(distinct.size()), 0.99 * double(drawn));
 }
 
+// 16 hidden numbers: a deviation of 1 / 4.
+TYPED_TEST(InitializeTest, DeviationForTheHiddenSize) {
+  CausalLM<TypeParam> by_default = initialize_model<TypeParam>(biased_config(), 5);
+  CausalLM<TypeParam> quarter = initialize_model<TypeParam>(biased_config(), 5, 0.25);
+  EXPECT_EQ(biased_config().hidden_size, 16);
+  EXPECT_TRUE(test_support::same_bits(parameters_of(by_default), parameters_of(quarter)));
+}
+
 // It computes what a loaded model of that configuration computes: shapes, epsilons, rotation, context.
 TYPED_TEST(InitializeTest, IsAModelThatRuns) {
   ModelConfig config = test_support::small_config();

@@ -1,6 +1,6 @@
 // Faults that must turn this red: the mask of the prompt or of the padding forgotten; a text cut without a
-// word; the rest of a long text lost without a word; a block used twice or with a gap before the next; an
-// order that is no permutation, or not the seed's.
+// word; labels of a text's own not used, or of another count; the rest of a long text lost without a word; a
+// block used twice or with a gap before the next; an order that is no permutation, or not the seed's.
 #include "glassbox/training/training_batch.hpp"
 
 #include "support/expect_near.hpp"
@@ -83,8 +83,26 @@ TEST(BatchOf, SaysWhatItDid) {
   EXPECT_EQ(report.unlearned, 3);
 }
 
+// A text with labels of its own: the first learns two of its four ids, the second none.
+TEST(BatchOf, LabelsOfTheTextsOwn) {
+  TrainingExample some = prompt_and_response({1, 5}, {6, 7, 2}), none{{1, 8, 2}, 0, {1, -100, -100}};
+  some.labels = {-100, 5, -100, 7, 4};
+  BatchReport report;
+  const TrainingBatch batch = batch_of({some, none}, 9, 8, true, report);
+  EXPECT_TRUE(near_values(batch.input_ids, {1, 5, 6, 7, 2, 1, 8, 2, 9, 9}, 0));
+  EXPECT_TRUE(near_values(batch.labels, {-100, -100, -100, 7, 4, 1, -100, -100, -100, -100}, 0));
+  EXPECT_EQ(report.unlearned, 1);
+  const TrainingBatch beginnings = batch_of({some, none}, 9, 3, false, report);
+  EXPECT_TRUE(near_values(beginnings.labels, {-100, 5, -100, 1, -100, -100}, 0));
+}
+
 TEST(BatchOf, Errors) {
   BatchReport report;
+  EXPECT_TRUE(throws<UsageError>(
+      [&] {
+        batch_of({{{1, 2, 3}, 0, {1, 2}}}, 0, 8, true, report);
+      },
+      "batch_of: text 0 has 2 labels, expected none or one per id, 3"));
   EXPECT_TRUE(throws<UsageError>(
       [&] {
         batch_of({{{1, 2}, 0}}, 0, 1, true, report);

@@ -15,8 +15,9 @@ namespace glassbox {
 
 // One text to learn from, and where its answer begins.
 struct TrainingExample {
-  std::vector<TokenId> ids;  // begin and end tokens included, where the model has them
-  Index prompt_length = 0;   // so many ids at the beginning are given, not to be learned
+  std::vector<TokenId> ids;          // begin and end tokens included, where the model has them
+  Index prompt_length = 0;           // so many ids at the beginning are given, not to be learned
+  std::vector<TokenId> labels = {};  // what to learn at each id, ignore_index for nothing; empty: the ids
 };
 
 // prompt and response, one after the other. The response should end with the end token, or the model will
@@ -63,10 +64,11 @@ struct BatchReport {
 
 // Texts of different length side by side, each from the left, filled up with pad_token_id to the longest.
 //   attention_mask[b, s] = 1 for a token, 0 for padding
-//   labels[b, s] = input_ids[b, s], but ignore_index on padding and, if mask_prompts, on the prompt
+//   labels[b, s] = input_ids[b, s], or the label that the text gives; ignore_index on padding and, if
+//                  mask_prompts, on the prompt
 // Texts longer than max_length lose their end; the report says how many did.
-// Throws UsageError without a text, with an empty one, or where padding is needed and pad_token_id is none
-// (-1).
+// Throws UsageError without a text, with an empty one, with one that has labels, but not one per id, or where
+// padding is needed and pad_token_id is none (-1).
 inline TrainingBatch batch_of(const std::vector<TrainingExample>& examples, TokenId pad_token_id,
                               Index max_length, bool mask_prompts, BatchReport& report) {
   if (max_length < 2)
@@ -75,7 +77,12 @@ inline TrainingBatch batch_of(const std::vector<TrainingExample>& examples, Toke
   Index longest = 0;
   for (std::size_t b = 0; b < examples.size(); ++b) {
     const Index length = static_cast<Index>(examples[b].ids.size());
+    const Index labels = static_cast<Index>(examples[b].labels.size());
     if (length == 0) throw_error<UsageError>("batch_of: text " + std::to_string(b) + " has no token");
+    if (labels != 0 && labels != length) {
+      throw_error<UsageError>("batch_of: text " + std::to_string(b) + " has " + std::to_string(labels) +
+                              " labels, expected none or one per id, " + std::to_string(length));
+    }
     if (length > max_length) {
       report.truncated += 1;
       report.cut_ids += length - max_length;
@@ -97,16 +104,20 @@ inline TrainingBatch batch_of(const std::vector<TrainingExample>& examples, Toke
   for (Index b = 0; b < batch.input_ids.dim(0); ++b) {
     const TrainingExample& example = examples[static_cast<std::size_t>(b)];
     const Index length = (std::min)(static_cast<Index>(example.ids.size()), longest);
+    const std::vector<TokenId>& labels = example.labels.empty() ? example.ids : example.labels;
     const Index first_counted = mask_prompts ? example.prompt_length : 0;
+    bool learned = false;
     for (Index s = 0; s < longest; ++s) {
       const bool is_token = s < length;
       const TokenId id = is_token ? example.ids[static_cast<std::size_t>(s)] : pad_token_id;
       batch.input_ids(b, s) = id;
       batch.attention_mask(b, s) = is_token ? 1 : 0;
-      batch.labels(b, s) = is_token && s >= first_counted ? id : ignore_index;
+      const TokenId label = is_token ? labels[static_cast<std::size_t>(s)] : ignore_index;
+      batch.labels(b, s) = s >= first_counted ? label : ignore_index;
+      if (s > 0 && batch.labels(b, s) != ignore_index) learned = true;  // at 0 nothing is predicted
     }
     report.padding += longest - length;
-    if ((std::max)(first_counted, Index(1)) >= length) report.unlearned += 1;
+    if (!learned) report.unlearned += 1;
   }
   return batch;
 }
