@@ -16,7 +16,7 @@ A page of Markdown is a session, too: what stands in its ```console blocks after
 printed; line numbers of headers may differ. A first line with "numbers agree within X" allows that relative difference. lldb plays of it the commands `glass ...`, steps, `kill` and `set args`.
 
 Exit: 0 passed, 1 failed, 77 skipped, with the reason: no such debugger, or it may start no program here (ptrace). With
-GLASSBOX_REQUIRE_DEBUGGER=1 a skip is a failure. --update writes the lines printed into the session (look at them!).
+GLASSBOX_REQUIRE_DEBUGGER=1 a skip is a failure. --update writes the lines printed into the session or page (look at them!).
 """
 import os
 import re
@@ -241,17 +241,45 @@ def stable(line):
     return line
 
 
+def expected_places(session, command, other):
+    """Where in the file the lines stand that a command must print."""
+    places = []
+    for number in range(command['line'] + 1, len(session.text)):
+        line = session.text[number]
+        if re.match(r'^\$(gdb|lldb)? ', line):
+            break
+        if line and not line.startswith(('#', other)):
+            places.append(number)
+    return places
+
+
 def update(session, kind, printed):
-    lines, last = [], len(session.text)
-    for command, found in sorted(zip(session.commands, printed), key=lambda pair: -pair[0]['line']):
-        if command['expected'] and any(line.startswith(('...', 'gdb|', 'lldb|')) for line in command['expected']):
+    """Writes into the file what was printed. Lines are counted from the command to the first "..." and, after the last one,
+    from the end; those between two "..." are left alone."""
+    with open(session.path, encoding='utf-8') as file:
+        lines = file.read().split('\n')
+    page, other = session.path.endswith('.md'), 'lldb|' if kind == 'gdb' else 'gdb|'
+    new_lines = []  # (first place, end, lines)
+    for command, found in zip(session.commands, printed):
+        places = expected_places(session, command, other)
+        expected = [session.text[place] for place in places]
+        if kind == 'lldb' and command['expected'] == ['...']:
             continue
-        end = command['line'] + 1
-        while end < last and session.text[end] and not re.match(r'^(#|\$(gdb|lldb)? )', session.text[end]):
-            end += 1
-        session.text[command['line'] + 1:end] = [stable(line) for line in found]
+        if '...' not in expected and len(expected) != len(found) and not page:
+            begin = command['line'] + 1
+            new_lines.append((begin, places[-1] + 1 if places else begin, [stable(line) for line in found]))
+            continue
+        head = expected.index('...') if '...' in expected else len(expected)
+        tail = expected[::-1].index('...') if '...' in expected else 0
+        pairs = list(zip(places[:head], found)) + (list(zip(places[-tail:], found[-tail:])) if tail else [])
+        for place, line in pairs:
+            prefix = re.match(r'^((gdb|lldb)\| ?)?', session.text[place]).group(0)
+            if not matches(session.text[place][len(prefix):], line, session.tolerance):
+                new_lines.append((place, place + 1, [prefix + (line if page else stable(line))]))
+    for begin, end, replacement in sorted(new_lines, reverse=True):
+        lines[begin:end] = replacement
     with open(session.path, 'w', encoding='utf-8') as file:
-        file.write('\n'.join(session.text + lines))
+        file.write('\n'.join(lines))
 
 
 def main():
