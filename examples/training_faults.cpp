@@ -255,9 +255,11 @@ void print_outcomes(const Fault& fault, const Outcome& right, const Outcome& wro
 
 int training_faults(int argc, char** argv) {
   Options options;
+  std::size_t column = 0;
+  for (const Fault& fault : faults) column = std::max(column, std::string(fault.name).size() + 2);
   std::string names;
   for (const Fault& fault : faults)
-    names += "  " + std::string(fault.name) + std::string(16 - std::string(fault.name).size(), ' ') +
+    names += "  " + std::string(fault.name) + std::string(column - std::string(fault.name).size(), ' ') +
              fault.symptom + "\n";
   examples::CommandLine command_line(
       "training_faults",

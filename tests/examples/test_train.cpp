@@ -119,8 +119,8 @@ TEST_F(TrainProgram, MemoryIsSavedWithoutAnotherResult) {
 }
 
 TEST_F(TrainProgram, FrozenParametersStay) {
-  const Outcome outcome =
-      train("frozen", {"--fine-tune", "--freeze", "model.embed_tokens.*", "--task", "questions"});
+  const Outcome outcome = train("frozen", {"--fine-tune", "--freeze", "model.embed_tokens.*", "--task",
+                                           "questions", "--max-length", "0"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("frozen\n"), std::string::npos) << outcome.out;
   const Checkpoint<float> before = load_checkpoint<float>(fables()),
