@@ -336,6 +336,7 @@ value io/mapped_file.hpp io/mapped_file 'count < size_ - begin ? count : size_ -
 value io/mapped_file.hpp io/mapped_file 'std::filesystem::symlink_status(path, no_throw)' \
   'std::filesystem::status(path, no_throw)'
 value io/mapped_file.hpp io/mapped_file 'size != 0 && product > limit / size' 'false'
+fault io/safetensors.hpp io/safetensors 'const bool header_follows = ' 'const bool header_follows = !@ && '
 value io/safetensors.hpp io/safetensors 'length > mapped_->size() - 8' 'false'
 value io/safetensors.hpp io/safetensors 'tensor.bytes != expected' 'tensor.bytes < expected'
 value io/safetensors.hpp io/safetensors 'tensor.begin < position' 'false'

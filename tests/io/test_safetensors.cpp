@@ -42,6 +42,16 @@ std::string error_of_header(const std::string& header, std::size_t data_bytes) {
   return error_of(safetensors_bytes(header, std::string(data_bytes, '\0')));
 }
 
+// 0x0280 and 0x0480 bytes of header: their lengths begin as a Python pickle does, 80 02 and 80 04.
+TEST(Safetensors, ALengthThatLooksLikeAPickle) {
+  const std::size_t unpadded = safetensors_bytes(two_tensors()).size() - 8 - 32;  // 32 bytes of data
+  for (const std::size_t header_bytes : {std::size_t{0x0280}, std::size_t{0x0480}}) {
+    const std::string bytes = safetensors_bytes(two_tensors(), header_bytes - unpadded);
+    EXPECT_EQ(bytes[0], '\x80');
+    EXPECT_EQ(error_of(bytes), "");
+  }
+}
+
 TEST(Safetensors, TensorsLieWhereTheHeaderSays) {
   const TemporaryFolder folder;
   const std::string path = folder.write("x.safetensors", safetensors_bytes(two_tensors(), 3));

@@ -90,7 +90,10 @@ class SafetensorsFile {
   std::vector<SafetensorsTensor> tensors_;
 
   std::uint64_t read_header_length() const {
-    const std::string advice = recognise_file(*mapped_);
+    // The length of a header may by chance have the bytes that a pickle begins with: look for the header
+    // first.
+    const bool header_follows = mapped_->text(0, 9).ends_with('{');
+    const std::string advice = header_follows ? "" : recognise_file(*mapped_);
     if (!advice.empty()) throw_error<FormatError>(name() + ": " + advice);
     if (mapped_->size() < 8) throw_truncated(*mapped_, 8, "the length of the header");
     std::uint64_t length = 0;
