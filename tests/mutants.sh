@@ -508,7 +508,7 @@ value training/training_batch.hpp training/training_batch 'is_token ? 1 : 0' '1'
 value training/training_batch.hpp training/training_batch 'mask_prompts ? example.prompt_length : 0' \
   'example.prompt_length'
 line training/training_batch.hpp training/training_batch 'report.truncated += 1;' ''
-value training/training_batch.hpp training/training_batch 's > 0 && batch' 'batch'
+fault training/training_batch.hpp training/training_batch 'if (s > 0 &&' 'if ((@ || s > 0) &&'
 value training/training_batch.hpp training/training_batch 'ids.begin() + i * block_length' \
   'ids.begin() + i * (block_length - 1)'
 value training/training_batch.hpp training/training_batch \
