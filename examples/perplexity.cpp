@@ -52,6 +52,8 @@ void measure(const Options& options) {
       progress.step();
     }
   }
+  if (!std::isfinite(sum))
+    throw std::runtime_error("the loss is " + std::to_string(sum) + ": the model is broken");
   if (counted == 0) throw std::runtime_error(options.text + ": no token to predict in it");
   std::printf("%zu tokens in %zu windows of at most %lld, begin token %lld\n", ids.size(), windows.size(),
               static_cast<long long>(context), static_cast<long long>(tokenizer->bos_id()));

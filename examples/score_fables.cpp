@@ -145,7 +145,8 @@ Count score_free_stories(const glassbox::CausalLM<float>& causal_lm, const glass
     if (check.ok) {
       count.right += 1;
     } else if (count.all - count.right < shown_refusals) {
-      std::printf("  byte %zu: %s\n    %s\n", check.place, check.message.c_str(), text.c_str());
+      std::printf("  byte %zu: %s\n    %s\n", check.place, check.message.c_str(),
+                  examples::printable(text).c_str());
     }
   }
   return count;

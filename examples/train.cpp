@@ -88,6 +88,7 @@ struct Training {
   std::vector<TrainingExample> held_out;           // what it is asked about now and then
   std::vector<TrainingExample> held_out_recalled;  // the same fables, with labels on recalled words only
   std::unique_ptr<glassbox::GradientWorkers<float>> workers;
+  std::vector<glassbox::ParameterRule> rules;  // who is decayed, who is frozen
   glassbox::AdamW<float> optimizer;
   glassbox::LearningRateSchedule schedule;
   std::vector<HistoryLine> history;
@@ -146,9 +147,17 @@ Index max_length(const Options& options, const Training& training) {
 
 void say_what_is_cut(const Options& options, const Training& training) {
   const Index longest = max_length(options, training);
-  std::size_t cut = 0;
+  std::size_t cut = 0, unlearned = 0;
   for (const TrainingExample& example : training.learned) {
-    if (static_cast<Index>(example.ids.size()) > longest) cut += 1;
+    const Index length = static_cast<Index>(example.ids.size());
+    if (length > longest) cut += 1;
+    const Index first_counted = options.no_mask ? 0 : example.prompt_length;
+    if (std::max<Index>(first_counted, 1) >= std::min(length, longest)) unlearned += 1;
+  }
+  if (unlearned > 0) {
+    throw std::runtime_error(std::to_string(unlearned) + " of " + std::to_string(training.learned.size()) +
+                             " texts have nothing to learn within " + std::to_string(longest) +
+                             " tokens: their answers are cut off, or they have none");
   }
   if (cut == 0) return;
   std::fprintf(stderr, "train: %zu of %zu texts are longer than %lld tokens and lose their end\n", cut,
@@ -195,22 +204,25 @@ Index right_answers(const Training& training) {
 }
 
 std::string sample(const Training& training, const std::string& prompt, std::uint64_t seed) {
+  const std::vector<TokenId> prompt_ids = training.tokenizer->encode_with_special_tokens(prompt);
+  if (prompt_ids.empty()) return "(no sample: there is no begin token to begin with)";
+  if (static_cast<Index>(prompt_ids.size()) >= training.causal_lm.config.max_position_embeddings)
+    return "(no sample: its prompt does not fit the context)";
   glassbox::GenerationConfig config = training.generation_config;
   config.sampling = {};
   config.sampling.temperature = 0.7;
   config.seed = seed;
   config.max_new_tokens = 120;
   const glassbox::GenerationResult result =
-      glassbox::generate(training.causal_lm, training.tokenizer->encode_with_special_tokens(prompt), config,
-                         training.tokenizer.get());
-  return result.prompt_text + result.text;
+      glassbox::generate(training.causal_lm, prompt_ids, config, training.tokenizer.get());
+  return examples::printable(result.prompt_text + result.text);
 }
 
 void show_progress(const Options& options, const Training& training) {
   const Index context = training.causal_lm.config.max_position_embeddings;
   const std::uint64_t seed = static_cast<std::uint64_t>(training.step);
   if (!options.text.empty()) {
-    std::printf("  > %s\n", examples::printable(sample(training, "", seed)).c_str());
+    std::printf("  > %s\n", sample(training, "", seed).c_str());
     return;
   }
   if (!training.held_out.empty()) {
@@ -260,7 +272,8 @@ void write_history(const Options& options, const Training& training) {
   const std::vector<examples::CurvePoint> points = curve_of(training);
   const std::size_t group = std::max<std::size_t>(1, points.size() / 400);
   write_text(folder / "loss.svg",
-             examples::curve_svg(examples::smoothed(points, group), "loss, " + options.task));
+             examples::curve_svg(examples::smoothed(points, group),
+                                 "loss, " + (options.text.empty() ? options.task : "text")));
 }
 
 // The lines of a training that is resumed, those of steps done since the state was saved left out.
@@ -276,6 +289,30 @@ void read_history(const Options& options, Training& training) {
   }
 }
 
+// One number for many: another one where any of them differs, but for a chance of 1 in 2^62.
+Index fingerprint(Index so_far, Index number) {
+  const std::uint64_t mixed = glassbox::mix_bits(static_cast<std::uint64_t>(so_far) ^
+                                                 glassbox::mix_bits(static_cast<std::uint64_t>(number)));
+  return static_cast<Index>(mixed >> 2);
+}
+
+// Of all ids and prompts: the texts, the tokenizer, the task and the length of blocks decide these.
+Index fingerprint_of(const std::vector<TrainingExample>& texts) {
+  Index result = 0;
+  for (const TrainingExample& text : texts) {
+    result = fingerprint(result, text.prompt_length);
+    for (const TokenId id : text.ids) result = fingerprint(result, id);
+  }
+  return result;
+}
+
+Index fingerprint_of(const std::vector<glassbox::ParameterRule>& rules) {
+  Index result = 0;
+  for (const glassbox::ParameterRule& rule : rules)
+    result = fingerprint(result, (rule.decayed ? 1 : 0) + (rule.frozen ? 2 : 0));
+  return result;
+}
+
 // The settings that decide the next step: a state is resumed only with the same.
 glassbox::TrainingProgress progress_of(const Options& options, const Training& training) {
   glassbox::TrainingProgress progress;
@@ -287,6 +324,8 @@ glassbox::TrainingProgress progress_of(const Options& options, const Training& t
                        {"warmup", options.warmup},
                        {"max_length", options.max_length},
                        {"texts", static_cast<Index>(training.learned.size())},
+                       {"texts_fingerprint", fingerprint_of(training.learned)},
+                       {"freeze_fingerprint", fingerprint_of(training.rules)},
                        {"seed", static_cast<Index>(options.seed)},
                        {"mask", options.no_mask ? 0 : 1}};
   progress.numbers = {{"learning_rate", options.learning_rate},
@@ -296,16 +335,22 @@ glassbox::TrainingProgress progress_of(const Options& options, const Training& t
 }
 
 void save(const Options& options, Training& training) {
+  write_history(options, training);  // before the state: lines of later steps are left out when it is read
   glassbox::save_training_state(state_file(options), glassbox::parameters_of(training.causal_lm),
                                 training.optimizer, progress_of(options, training));
   glassbox::save_huggingface_folder(options.output, training.causal_lm, training.generation_config);
-  write_history(options, training);
 }
 
 void resume(const Options& options, Training& training) {
   glassbox::TrainingProgress saved = glassbox::load_training_state(
       state_file(options), glassbox::parameters_of(training.causal_lm), training.optimizer);
-  training.step = saved.integers["step"];
+  const Index step = saved.integers.count("step") == 1 ? saved.integers["step"] : -1;
+  if (step < 0 || step != training.optimizer.step_count) {
+    throw std::runtime_error(state_file(options).string() + ": step is " + std::to_string(step) +
+                             ", expected that of the optimizer, " +
+                             std::to_string(training.optimizer.step_count));
+  }
+  training.step = step;
   const glassbox::TrainingProgress wanted = progress_of(options, training);
   for (const auto& [name, value] : wanted.integers) {
     if (saved.integers[name] == value) continue;
@@ -339,15 +384,19 @@ Training prepare(const Options& options) {
   make_texts(options, training);
   say_what_is_cut(options, training);
   std::vector<glassbox::Parameter<float>> parameters = glassbox::parameters_of(training.causal_lm);
-  const std::vector<glassbox::ParameterRule> rules = glassbox::parameter_rules(parameters, options.freeze);
+  training.rules = glassbox::parameter_rules(parameters, options.freeze);
   if (options.table || !options.freeze.empty())
-    std::printf("%s", glassbox::parameter_table(parameters, rules).c_str());
+    std::printf("%s", glassbox::parameter_table(parameters, training.rules).c_str());
+  bool some_learn = false;
+  for (const glassbox::ParameterRule& rule : training.rules) some_learn = some_learn || !rule.frozen;
+  if (!some_learn) throw std::runtime_error("--freeze leaves no parameter that learns");
   glassbox::AdamWConfig config;
   config.learning_rate = options.learning_rate;
   config.beta2 = 0.95;
   config.weight_decay = options.weight_decay;
-  training.optimizer = glassbox::AdamW<float>(config, parameters, rules);
-  training.workers = std::make_unique<glassbox::GradientWorkers<float>>(training.causal_lm, options.threads);
+  training.optimizer = glassbox::AdamW<float>(config, parameters, training.rules);
+  training.workers = std::make_unique<glassbox::GradientWorkers<float>>(
+      training.causal_lm, std::min(options.threads, options.batch / options.accumulate));
   training.schedule = {options.learning_rate, options.learning_rate / 100, options.warmup,
                        std::max(options.steps, options.warmup)};
   training.schedule.validate();
@@ -362,7 +411,8 @@ std::string step_text(const Options& options, const Training& training, Index gr
   for (Index i = 0; i < group; ++i) {
     loss += training.history[training.history.size() - 1 - static_cast<std::size_t>(i)].loss;
   }
-  const int left = static_cast<int>(seconds_per_step * static_cast<double>(options.steps - training.step));
+  const double seconds = seconds_per_step * static_cast<double>(options.steps - training.step);
+  const int left = static_cast<int>(std::min(seconds, 1e9));
   char text[200];
   std::snprintf(text, sizeof text,
                 "step %lld of %lld, loss %.4f, learning rate %.6f, %.0f tokens/s, %d:%02d left",
@@ -404,8 +454,8 @@ void run_steps(const Options& options, Training& training) {
     }
     if (training.step % options.every == 0 && !last) {
       status.clear();
-      show_progress(options, training);
       save(options, training);
+      show_progress(options, training);
     }
     if (training.step % options.print == 0) {  // the speed of the newest steps, not of all
       begin = Clock::now();
@@ -437,6 +487,8 @@ std::string wrong_options(const Options& options) {
   if (options.output.empty()) return "--output FOLDER is needed: where the trained model goes";
   if (!(options.learning_rate > 0 && options.learning_rate < 10))
     return "--learning-rate must be between 0 and 10";
+  if (!(options.weight_decay >= 0 && options.weight_decay <= 1))
+    return "--weight-decay must be between 0 and 1";
   if (!(options.clip >= 0)) return "--clip must be at least 0";
   return "";
 }
@@ -487,6 +539,40 @@ void describe(Options& options, examples::CommandLine& command_line) {
       "  train --text book.txt --steps 1000 --output /tmp/book models/fables");
 }
 
+// The tokenizer that was used, as tokenizer.model whatever it was called, and what lies beside it.
+void copy_tokenizer(const Options& options) {
+  const std::filesystem::path used = examples::tokenizer_file(options.model);
+  const std::filesystem::path copy = std::filesystem::path(options.output) / "tokenizer.model";
+  glassbox::copy_tokenizer_files(used.has_parent_path() ? used.parent_path() : ".", options.output);
+  if (std::filesystem::exists(copy) && std::filesystem::equivalent(used, copy)) return;
+  std::filesystem::copy_file(used, copy, std::filesystem::copy_options::overwrite_existing);
+}
+
+// A new training does not take the place of another one, or of the model it reads.
+void check_output(const Options& options) {
+  if (std::filesystem::exists(state_file(options))) {
+    throw std::runtime_error(
+        state_file(options).string() +
+        ": there is a training already: --resume goes on with it, another --output begins anew");
+  }
+  std::error_code none;
+  if (std::filesystem::equivalent(options.model.model, options.output, none)) {
+    throw std::runtime_error(options.output + ": is the model's own folder, expected another --output");
+  }
+}
+
+// Runs all steps. What was learned is saved even where something else fails, such as standard output.
+void run_and_save(const Options& options, Training& training) {
+  const Index first_step = training.step;
+  try {
+    run_steps(options, training);
+  } catch (...) {
+    if (training.step > first_step) save(options, training);
+    throw;
+  }
+  save(options, training);
+}
+
 int train(int argc, char** argv) {
   Options options;
   examples::CommandLine command_line(
@@ -498,17 +584,25 @@ int train(int argc, char** argv) {
   if (const std::optional<int> exit_code = command_line.parse(argc, argv)) return *exit_code;
   const std::string wrong = wrong_options(options);
   if (!wrong.empty()) return command_line.wrong_use(wrong);
+  if (!options.text.empty() && command_line.given("--task"))
+    return command_line.wrong_use("--text and --task exclude each other: one says what is learned");
 
+  if (!options.resume) check_output(options);
   examples::keep_freed_memory();
   Training training = prepare(options);
-  std::filesystem::create_directories(options.output);
-  glassbox::copy_tokenizer_files(std::filesystem::path(examples::tokenizer_file(options.model)).parent_path(),
-                                 options.output);
-  if (options.resume) resume(options, training);
+  if (options.resume) {
+    resume(options, training);
+  } else {
+    std::filesystem::create_directories(options.output);
+    copy_tokenizer(options);
+  }
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGTERM, on_interrupt);
-  run_steps(options, training);
-  save(options, training);
+#ifdef SIGHUP
+  std::signal(SIGHUP, on_interrupt);  // a closed terminal
+  std::signal(SIGPIPE, SIG_IGN);      // a reader that has gone is a failing write, after which all is saved
+#endif
+  run_and_save(options, training);
   if (interrupted != 0) {
     throw std::runtime_error("interrupted after step " + std::to_string(training.step) + "; saved in " +
                              options.output + ", --resume goes on");

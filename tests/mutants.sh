@@ -487,7 +487,9 @@ line training/adamw.hpp training/adamw \
   'for (std::size_t i = 0; i < parameters.size(); ++i) check_size(parameters[i], gradients[i], moments[i]);' ''
 line training/parameter_rules.hpp training/parameter_rules 'rules[i].decayed = parameters[i].is_matrix();' \
   'rules[i].decayed = true;'
-value training/parameter_rules.hpp training/parameter_rules 'skipped <= name.size()' 'skipped < name.size()'
+value training/parameter_rules.hpp training/parameter_rules \
+  "pattern.find_first_not_of('*', in_pattern) == none" 'true'
+line training/training_step.hpp training/training_step 'check_finite("parameter", parameters_of(causal_lm));' ''
 value training/parameter_rules.hpp training/parameter_rules '!rules[i].frozen' 'true'
 value training/learning_rate.hpp training/learning_rate 'double(step + 1)' 'double(step)'
 value training/learning_rate.hpp training/learning_rate 'double(step - warmup_steps)' 'double(step)'

@@ -1,7 +1,7 @@
 #include "support/training_texts.hpp"
 
+#include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <stdexcept>
 
 #include "glassbox/random.hpp"
@@ -159,11 +159,15 @@ double percent_right(const glassbox::CausalLM<float>& causal_lm, const std::vect
 }
 
 std::string read_text_file(const std::string& path) {
+  if (std::filesystem::is_directory(path)) throw std::runtime_error(path + ": is a folder, expected a text");
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  if (!file || text.bad()) throw std::runtime_error(path + ": the file cannot be read");
-  return text.str();
+  std::string text;
+  char buffer[65536];
+  while (file.read(buffer, sizeof buffer) || file.gcount() > 0) {
+    text.append(buffer, static_cast<std::size_t>(file.gcount()));
+  }
+  if (!file.eof() || file.bad()) throw std::runtime_error(path + ": the file cannot be read");
+  return text;
 }
 
 }  // namespace examples

@@ -91,6 +91,62 @@ TEST_F(TrainProgram, GoesOnAsIfWithoutABreak) {
       << other.err;
 }
 
+// What decides the next step is compared; a refusal changes nothing in the folder.
+TEST_F(TrainProgram, ResumesWithTheSameSettingsOnly) {
+  ASSERT_EQ(train("same", {"--stop-after", "2"}).exit_code, 0);
+  const std::string tokenizer = read_bytes(output("same") + "/tokenizer.model");
+  const std::string before = weights("same");
+  const Outcome frozen = train("same", {"--resume", "--freeze", "model.embed_tokens.*"});
+  EXPECT_EQ(frozen.exit_code, 1);
+  EXPECT_NE(frozen.err.find("freeze_fingerprint was "), std::string::npos) << frozen.err;
+  max_length_ = "0";
+  const Outcome task = train("same", {"--resume", "--task", "questions"});
+  EXPECT_EQ(task.exit_code, 1);
+  EXPECT_NE(task.err.find("--resume goes on with the same settings only"), std::string::npos) << task.err;
+  const std::string other_model =
+      (std::filesystem::path(GLASSBOX_SOURCE_DIR) / "tests/reference/tiny-llama-mha").string();
+  EXPECT_EQ(train("same", {"--resume", other_model, "--tokenizer", fables() + "/tokenizer.model"}).exit_code,
+            1);
+  EXPECT_EQ(read_bytes(output("same") + "/tokenizer.model"), tokenizer);
+  EXPECT_EQ(weights("same"), before);
+}
+
+TEST_F(TrainProgram, TakesTheTokenizerAlong) {
+  const std::filesystem::path named = folder_.path() / "named.model";
+  std::filesystem::copy_file(fables() + "/tokenizer.model", named);
+  ASSERT_EQ(train("named", {"--tokenizer", named.string()}).exit_code, 0);
+  EXPECT_EQ(read_bytes(output("named") + "/tokenizer.model"), read_bytes(named.string()));
+}
+
+TEST_F(TrainProgram, NothingIsOverwritten) {
+  ASSERT_EQ(train("old", {"--stop-after", "1"}).exit_code, 0);
+  const Outcome again = train("old");
+  EXPECT_EQ(again.exit_code, 1);
+  EXPECT_NE(again.err.find("there is a training already: --resume goes on with it"), std::string::npos)
+      << again.err;
+  std::filesystem::remove(output("old") + "/training_state.safetensors");
+  const Outcome own = train("old", {output("old")});
+  EXPECT_EQ(own.exit_code, 1);
+  EXPECT_NE(own.err.find("is the model's own folder"), std::string::npos) << own.err;
+}
+
+// Standard output that takes nothing: an error, and yet the steps that were done are saved.
+TEST_F(TrainProgram, SavesWhereItsOutputIsLost) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "there is no /dev/full";
+  const std::string command =
+      shell_quoted(examples_folder() + "/train") + " --output " + shell_quoted(output("full")) +
+      " --steps 2 --batch 1 --corpus 2 --held-out 1 --max-length 4 --print 1 > /dev/full 2>&1";
+  EXPECT_NE(std::system(command.c_str()), 0);
+  EXPECT_TRUE(std::filesystem::exists(output("full") + "/training_state.safetensors"));
+}
+
+TEST_F(TrainProgram, TextsWithoutALabelAreRefused) {
+  const Outcome cut = train("cut", {"--task", "questions"});
+  EXPECT_EQ(cut.exit_code, 1);
+  EXPECT_NE(cut.err.find("6 of 6 texts have nothing to learn within 12 tokens"), std::string::npos)
+      << cut.err;
+}
+
 // Ctrl-C between two steps: waited for is the program's own word that the first one is done.
 TEST_F(TrainProgram, AnInterruptSaves) {
   const std::string log = folder_.file("log"), errors = folder_.file("errors");
@@ -158,6 +214,10 @@ TEST_F(TrainProgram, WrongUseIsSaid) {
   EXPECT_EQ(train("x", {"--batch", "3", "--accumulate", "2"}).exit_code, 2);
   EXPECT_EQ(train("x", {"--learning-rate", "-1"}).exit_code, 2);
   EXPECT_EQ(train("x", {"--freeze", "no.such.*"}).exit_code, 1);
+  EXPECT_EQ(train("x", {"--freeze", "*"}).exit_code, 1);
+  EXPECT_EQ(train("x", {"--weight-decay", "1e300"}).exit_code, 2);
+  EXPECT_EQ(train("x", {"--text", fables() + "/config.json", "--task", "fables"}).exit_code, 2);
+  EXPECT_EQ(train("x", {"--text", fables()}).exit_code, 1);  // a folder
 }
 
 TEST(PerplexityProgram, AgreesWithAnotherProgram) {

@@ -32,6 +32,8 @@ TEST(NameMatches, Patterns) {
   EXPECT_TRUE(name_matches("abc", "abc*"));  // none included
   EXPECT_TRUE(name_matches("abc", "*abc"));
   EXPECT_TRUE(name_matches("abc", "a**c"));
+  EXPECT_TRUE(name_matches("abcabcab", "*ab*ab"));
+  EXPECT_FALSE(name_matches(std::string(1000, 'a'), "*a*a*a*a*a*a*a*a*a*ab"));  // in no time
   EXPECT_FALSE(name_matches("abc", "a*b"));
   EXPECT_FALSE(name_matches("ab", "abc*"));
   EXPECT_FALSE(name_matches("a", "a*a"));  // not the same letter twice

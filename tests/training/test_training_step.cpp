@@ -250,6 +250,19 @@ TYPED_TEST(TrainingStepTest, AnInfiniteLossStopsTheTraining) {
   }
   EXPECT_EQ(numbers_of(training.parameters), before);
   EXPECT_EQ(training.optimizer.step_count, 0);
+  // Where a parameter itself is at fault, it is named.
+  for (Parameter<TypeParam>& parameter : training.parameters) {
+    if (parameter.name == "lm_head.weight") parameter.view().setConstant(TypeParam(0.1));
+    if (parameter.name == "model.norm.weight")
+      parameter.values[1] = std::numeric_limits<TypeParam>::quiet_NaN();
+  }
+  try {
+    training.step({five_texts()}, 1);
+    FAIL() << "nothing was thrown";
+  } catch (const NumericError& error) {
+    const std::string text = error.what();
+    EXPECT_TRUE(text.starts_with("parameter of model.norm.weight [hidden=")) << text;
+  }
 }
 
 // Embeddings of about 1e-160 without eps: their norm is finite, its slope is not.

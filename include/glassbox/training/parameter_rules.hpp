@@ -12,14 +12,27 @@ namespace glassbox {
 // Whether a name fits a pattern, in which * stands for any letters, none included:
 // "model.layers.*.mlp.*", "lm_head.weight".
 inline bool name_matches(std::string_view name, std::string_view pattern) {
-  const std::size_t star = pattern.find('*');
-  if (star == std::string_view::npos) return name == pattern;
-  if (name.substr(0, star) != pattern.substr(0, star)) return false;
-  const std::string_view rest = pattern.substr(star + 1);
-  for (std::size_t skipped = star; skipped <= name.size(); ++skipped) {
-    if (name_matches(name.substr(skipped), rest)) return true;
+  constexpr std::size_t none = std::string_view::npos;
+  std::size_t in_name = 0, in_pattern = 0;
+  std::size_t last_star = none;  // in the pattern; what it stands for ends at star_end in the name
+  std::size_t star_end = 0;
+  while (in_name < name.size()) {
+    if (in_pattern < pattern.size() && pattern[in_pattern] == '*') {
+      last_star = in_pattern;
+      star_end = in_name;
+      in_pattern += 1;
+    } else if (in_pattern < pattern.size() && pattern[in_pattern] == name[in_name]) {
+      in_name += 1;
+      in_pattern += 1;
+    } else if (last_star != none) {  // the last star stands for one letter more; earlier ones need not change
+      star_end += 1;
+      in_name = star_end;
+      in_pattern = last_star + 1;
+    } else {
+      return false;
+    }
   }
-  return false;
+  return pattern.find_first_not_of('*', in_pattern) == none;
 }
 
 // The usual groups: matrices are decayed, norms and biases are not, for pulling them towards zero would

@@ -143,6 +143,7 @@ StepResult training_step(CausalLM<Scalar>& causal_lm, const std::vector<Training
   workers.collect();
   result.loss = sum / double(result.counted);
   if (!std::isfinite(result.loss)) {
+    check_finite("parameter", parameters_of(causal_lm));  // names the one that made it so, if it is one
     throw_error<NumericError>("training_step: the loss is " + std::to_string(result.loss) +
                               ": training stops here");
   }
