@@ -147,21 +147,19 @@ Index max_length(const Options& options, const Training& training) {
 
 void say_what_is_cut(const Options& options, const Training& training) {
   const Index longest = max_length(options, training);
-  std::size_t cut = 0, unlearned = 0;
-  for (const TrainingExample& example : training.learned) {
-    const Index length = static_cast<Index>(example.ids.size());
-    if (length > longest) cut += 1;
-    const Index first_counted = options.no_mask ? 0 : example.prompt_length;
-    if (std::max<Index>(first_counted, 1) >= std::min(length, longest)) unlearned += 1;
-  }
-  if (unlearned > 0) {
-    throw std::runtime_error(std::to_string(unlearned) + " of " + std::to_string(training.learned.size()) +
+  glassbox::BatchReport report;
+  for (const TrainingExample& example : training.learned)
+    glassbox::batch_of({example}, 0, longest, !options.no_mask, report);
+  if (report.unlearned > 0) {
+    throw std::runtime_error(std::to_string(report.unlearned) + " of " +
+                             std::to_string(training.learned.size()) +
                              " texts have nothing to learn within " + std::to_string(longest) +
                              " tokens: their answers are cut off, or they have none");
   }
-  if (cut == 0) return;
-  std::fprintf(stderr, "train: %zu of %zu texts are longer than %lld tokens and lose their end\n", cut,
-               training.learned.size(), static_cast<long long>(longest));
+  if (report.truncated == 0) return;
+  std::fprintf(stderr, "train: %lld of %zu texts are longer than %lld tokens and lose their end\n",
+               static_cast<long long>(report.truncated), training.learned.size(),
+               static_cast<long long>(longest));
 }
 
 TokenId padding_of(const Training& training) {
